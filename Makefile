@@ -1,0 +1,29 @@
+# Two commands do everything from a fresh clone: `make demo` and `make test`.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+
+$(VENV)/.installed: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check -e ".[test]"
+	touch $@
+
+.PHONY: install demo test lint verify clean
+install: $(VENV)/.installed
+
+demo: install
+	$(BIN)/derive criticality tanh
+
+lint: install
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+test: install lint
+	$(BIN)/pytest -n 2 -m "not slow"
+
+verify: install
+	$(BIN)/pytest -n 2 -m slow
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info

@@ -1,0 +1,61 @@
+"""The `derive` command. Each command is a module of this folder with one `command`, imported only when it runs."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+import click
+
+from derive.errors import DeriveError
+
+COMMANDS = {
+    "activations": "what is built in, with class and criticality at a glance",
+    "criticality": "critical initializations and universality class of an activation",
+    "expect": "a Gaussian expectation of sigma and its derivatives at labelled inputs",
+    "forward": "the stochastic forward equation of the NTK, dNTK or a ddNTK",
+    "recursion": "the layer-to-layer recursion of a tensor",
+    "exponents": "critical exponents and coefficients of every tensor",
+    "asymptotics": "the large-depth series of a tensor, with the steps",
+    "generate": "write a JAX module for an activation",
+    "predict": "predictions of trained networks on a data set",
+}
+
+
+class LazyCommands(click.Group):
+    """Loads derive.cli.<name> when the command is asked for, so that `--help` and cached answers start fast."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        if name not in COMMANDS:
+            return None
+        return importlib.import_module(f"derive.cli.{name.replace('-', '_')}").command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.command(cls=LazyCommands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="effective-theory")
+def group() -> None:
+    """The effective theory of deep learning: exact Gaussian calculus, recursions, exponents, predictions."""
+
+
+def main() -> None:
+    """Run the command line: a user's error is one sentence on standard error and exit code 2."""
+    try:
+        sys.exit(group.main(standalone_mode=False) or 0)
+    except click.exceptions.Exit as stop:
+        sys.exit(stop.exit_code)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(2)
+    except DeriveError as error:
+        click.echo(f"derive: {error}", err=True)
+        sys.exit(2)
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("derive: stopped", err=True)
+        sys.exit(130)
