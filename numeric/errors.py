@@ -1,0 +1,13 @@
+"""Errors of the numeric side that a user can act on: one clear sentence each."""
+
+
+class NumericError(ValueError):
+    """Base of all errors that bad input, or a question without an answer, can raise in `numeric`."""
+
+
+class NonFiniteFlow(NumericError):
+    """The flow left the range of floating-point numbers; the message names the tensor and the layer."""
+
+
+class MissingTensor(NumericError, AttributeError):
+    """A tensor that was not asked for, or that does not exist for this activation; the message says which and why."""
