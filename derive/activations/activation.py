@@ -1,0 +1,225 @@
+"""The `Activation`: an immutable sigma(z) that knows its kinks, delta functions, parity, Taylor data and growth.
+
+>>> a = activation("leaky_relu(slope=1/10)")
+>>> a.kinks, a.scale_invariant, a.first_delta_order
+((0,), (1, 1/10), 2)
+>>> activation("tanh").taylor(3)
+-2
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any
+
+import sympy as sp
+
+from derive.activations.builtin import ALIASES, BUILTIN
+from derive.activations.parser import parse_call, parse_formula
+from derive.activations.pieces import identically_zero, split
+from derive.activations.taylor import taylor_coefficients
+from derive.errors import FormulaError
+from derive.symbols import z
+
+
+@dataclass(frozen=True)
+class Delta:
+    """coefficient * delta^(order)(z - at): one term of the singular part of a derivative of sigma."""
+
+    at: sp.Expr
+    order: int
+    coefficient: sp.Expr
+
+
+@dataclass(frozen=True)
+class Activation:
+    """sigma(z), given by analytic `pieces` between exact `kinks` (none of them for a smooth activation)."""
+
+    name: str
+    kinks: tuple[sp.Expr, ...]
+    pieces: tuple[sp.Expr, ...]
+
+    @cached_property
+    def expression(self) -> sp.Expr:
+        """sigma(z) in `derive.symbols.z`; a Piecewise where there are kinks."""
+        return self._join(self.pieces)
+
+    @property
+    def definition(self) -> str:
+        """The definition as text: what a cache or a generated file is keyed by."""
+        return str(self.expression)
+
+    def _join(self, pieces: tuple[sp.Expr, ...]) -> sp.Expr:
+        if not self.kinks:
+            return pieces[0]
+        branches = [(piece, z < kink) for piece, kink in zip(pieces, self.kinks)]
+        return sp.Piecewise(*branches, (pieces[-1], True), evaluate=False)
+
+    @lru_cache(maxsize=64)  # noqa: B019 - activations are few and small
+    def derivative_pieces(self, order: int) -> tuple[sp.Expr, ...]:
+        """sigma^(order) on each piece, without the delta functions at the kinks."""
+        if order == 0:
+            return self.pieces
+        return tuple(sp.diff(piece, z) for piece in self.derivative_pieces(order - 1))
+
+    def derivative(self, order: int = 1) -> sp.Expr:
+        """The regular part of sigma^(order); `deltas(order)` is its singular part."""
+        return self._join(self.derivative_pieces(order))
+
+    @lru_cache(maxsize=256)  # noqa: B019
+    def jump(self, order: int, kink: sp.Expr) -> sp.Expr:
+        """sigma^(order)(kink+) - sigma^(order)(kink-), exact."""
+        left, right = (self.one_sided(order, kink, side)[order] for side in ("-", "+"))
+        return sp.simplify((right - left) * sp.factorial(order))
+
+    def deltas(self, order: int) -> tuple[Delta, ...]:
+        """The delta functions in sigma^(order): a jump of sigma^(j) gives delta^(order - 1 - j)."""
+        return tuple(
+            Delta(kink, order - 1 - j, self.jump(j, kink))
+            for kink in self.kinks
+            for j in range(order)
+            if self.jump(j, kink) != 0
+        )
+
+    @cached_property
+    def first_delta_order(self) -> int | None:
+        """The lowest order of a derivative that holds a delta function; None for a smooth activation."""
+        orders = [next(j for j in range(64) if self.jump(j, kink) != 0) + 1 for kink in self.kinks]
+        return min(orders, default=None)
+
+    def _piece(self, point: sp.Expr, side: str | None) -> sp.Expr:
+        index = sum(1 for kink in self.kinks if kink < point or (kink == point and side == "+"))
+        if side is None and point in self.kinks:
+            raise FormulaError(f"{self.name} has a kink at z = {point}: ask for one side, '+' or '-'.")
+        return self.pieces[index]
+
+    def one_sided(self, order: int, at: sp.Expr | int = 0, side: str | None = None) -> tuple[sp.Expr, ...]:
+        """Taylor coefficients c_0 ... c_order at a point, from one side where it is a kink."""
+        return self._taylor(max(8, 1 << (order - 1).bit_length()) if order > 0 else 8, sp.sympify(at), side)[
+            : order + 1
+        ]
+
+    @lru_cache(maxsize=256)  # noqa: B019
+    def _taylor(self, order: int, at: sp.Expr, side: str | None) -> tuple[sp.Expr, ...]:
+        return tuple(taylor_coefficients(self._piece(at, side), z, at, order))
+
+    def taylor_coefficients(self, order: int) -> tuple[sp.Expr, ...]:
+        """c_0 ... c_order of sigma at 0, exact (sigma_k / k!)."""
+        return self.one_sided(order, 0, None)
+
+    def taylor(self, order: int, side: str | None = None) -> sp.Expr:
+        """sigma_k: the k-th derivative at 0, exact; `side` is needed where 0 is a kink."""
+        return sp.expand(self.one_sided(order, 0, side)[order] * sp.factorial(order))
+
+    @property
+    def is_smooth(self) -> bool:
+        return not self.kinks
+
+    @property
+    def is_analytic_at_zero(self) -> bool:
+        return sp.S.Zero not in self.kinks
+
+    def _parity(self, sign: int) -> bool:
+        if any(identically_zero(a + b) is False for a, b in zip(self.kinks, reversed(self.kinks))):
+            return False
+        mirrored = (piece.xreplace({z: -z}) for piece in reversed(self.pieces))
+        return all(identically_zero(a - sign * b) for a, b in zip(self.pieces, mirrored))
+
+    @cached_property
+    def is_odd(self) -> bool:
+        return self._parity(-1)
+
+    @cached_property
+    def is_even(self) -> bool:
+        return self._parity(1)
+
+    @property
+    def is_polynomial(self) -> bool:
+        return not self.kinks and bool(self.pieces[0].is_polynomial(z))
+
+    @cached_property
+    def scale_invariant(self) -> tuple[sp.Expr, sp.Expr] | None:
+        """(a_plus, a_minus) where sigma(z) = a_plus z for z > 0 and a_minus z for z < 0, else None."""
+        if any(kink != 0 for kink in self.kinks):
+            return None
+        slopes = [piece.xreplace({z: sp.Integer(side)}) * side for piece, side in zip(self.pieces, (-1, 1))]
+        if len(self.pieces) == 1:
+            slopes = [self.pieces[0].xreplace({z: sp.S.One})]
+        if any(not identically_zero(piece - slope * z) for piece, slope in zip(self.pieces, slopes)):
+            return None
+        return slopes[-1], slopes[0]
+
+    def __call__(self, value: Any) -> sp.Expr:
+        """sigma(value), exact for exact values.
+
+        >>> activation("relu")(-3), activation("tanh")(0)
+        (0, 0)
+        """
+        value = sp.sympify(value)
+        if value.free_symbols:
+            return self.expression.xreplace({z: value})
+        return self.pieces[sum(1 for kink in self.kinks if kink <= value)].xreplace({z: value})
+
+    def criticality(self, **options: Any) -> Any:
+        """All critical initializations, class and stability: see `derive.criticality`."""
+        from derive.criticality import criticality
+
+        return criticality(self, **options)
+
+    def exponents(self, learning_rates: str = "equivalence", point: int = 0) -> Any:
+        """Critical exponents and coefficients of every tensor: see `derive.asymptotics`."""
+        from derive.asymptotics import exponents
+
+        return exponents(self, learning_rates=learning_rates, point=point)
+
+    def asymptotics(self, tensor: str, **options: Any) -> Any:
+        """The large-depth series of one tensor: see `derive.asymptotics`."""
+        from derive.asymptotics import asymptotics
+
+        return asymptotics(self, tensor, **options)
+
+    def __repr__(self) -> str:
+        return f"Activation({self.name}: {self.definition})"
+
+
+def _from_expression(name: str, expression: sp.Expr) -> Activation:
+    kinks, pieces = split(expression)
+    return Activation(name, kinks, pieces)
+
+
+@lru_cache(maxsize=256)
+def _from_text(text: str) -> Activation:
+    key = text.strip()
+    call = (ALIASES[key], {}) if key in ALIASES else parse_call(key)
+    if call is not None:
+        name, parameters = ALIASES.get(call[0], call[0]), call[1]
+        if name in BUILTIN:
+            return _from_expression(*BUILTIN[name].expression(parameters))
+        if parameters or (key == call[0] and key != "z"):
+            raise FormulaError(
+                f"Unknown activation {key!r}: built in are {', '.join(BUILTIN)}; or give a formula in z."
+            )
+    return _from_expression(key, parse_formula(key))
+
+
+def activation(definition: str | sp.Expr | Activation) -> Activation:
+    """An activation from a built-in name, a name with parameters, a formula in z or a SymPy expression in one symbol.
+
+    >>> activation("silu").name, activation("monomial(k=3)").expression
+    ('swish', z**3)
+    """
+    if isinstance(definition, Activation):
+        return definition
+    if isinstance(definition, str):
+        return _from_text(definition)
+    if isinstance(definition, sp.Expr):
+        symbols = definition.free_symbols
+        if len(symbols) != 1 or next(iter(symbols)).name != "z":
+            found = ", ".join(sorted(map(str, symbols))) or "none"
+            raise FormulaError(f"An activation must be a formula in z alone; its free symbols are: {found}.")
+        expression = definition.xreplace({next(iter(symbols)): z})
+        return _from_expression(str(expression), expression)
+    raise FormulaError(
+        f"An activation is a name, a formula in z or a SymPy expression, not {type(definition).__name__}."
+    )
