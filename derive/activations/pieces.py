@@ -1,6 +1,8 @@
-"""Where an activation has kinks: Abs, Max, Min, sign and Piecewise are split into analytic pieces between exact kinks."""
+"""Where an activation has kinks: Abs, Max, Min, sign and Piecewise become analytic pieces between exact kinks."""
 
 from __future__ import annotations
+
+from itertools import pairwise
 
 import sympy as sp
 
@@ -50,7 +52,7 @@ def _between(borders: list[sp.Expr]) -> list[sp.Expr]:
     if not borders:
         return [sp.S.Zero]
     points = [sp.floor(borders[0]) - 1]
-    for low, high in zip(borders, borders[1:]):
+    for low, high in pairwise(borders):
         points.append(sp.Rational(((low + high) / 2).evalf(30)) if low != high else low)
     return [*points, sp.ceiling(borders[-1]) + 1]
 

@@ -1,4 +1,4 @@
-"""Exact Taylor coefficients by power-series arithmetic on the expression tree: fast to high order, no derivative towers.
+"""Exact Taylor coefficients by power-series arithmetic on the expression tree: fast, without derivative towers.
 
 Each elementary function is applied to a series through its differential equation, so that order N costs O(N^2)
 rational operations. Coefficients are SymPy numbers; all-rational series run on the rationals of SymPy's ground domain.

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import json
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-if TYPE_CHECKING:
-    import sympy as sp
 
-
-def exact(expression: sp.Expr | int | float | None, digits: int = 17) -> dict[str, Any] | None:
+def exact(expression: Any, digits: int = 17) -> dict[str, Any] | None:
     """An exact number or expression as INTERFACE.md wants it; `value` is None where free symbols remain.
 
     >>> import sympy as sp
