@@ -1,0 +1,22 @@
+"""Gaussian calculus of an activation: brackets, closed forms, series in K, numbers to any precision."""
+
+from derive.gaussian.bracket import Bracket, Sigma, Z, expect, partial
+from derive.gaussian.calculus import kernel_derivative, kernel_symbol, remove_insertions, single_input_normal_form
+from derive.gaussian.pattern import parse_bracket
+from derive.gaussian.series import KernelSeries, series, taylor_symbol
+
+__all__ = [
+    "Bracket",
+    "KernelSeries",
+    "Sigma",
+    "Z",
+    "expect",
+    "kernel_derivative",
+    "kernel_symbol",
+    "parse_bracket",
+    "partial",
+    "remove_insertions",
+    "series",
+    "single_input_normal_form",
+    "taylor_symbol",
+]
