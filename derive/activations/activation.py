@@ -16,6 +16,7 @@ from typing import Any
 import sympy as sp
 
 from derive.activations.builtin import ALIASES, BUILTIN
+from derive.activations.domain import check_pieces
 from derive.activations.parser import parse_call, parse_formula
 from derive.activations.pieces import identically_zero, split
 from derive.activations.taylor import taylor_coefficients
@@ -184,7 +185,9 @@ class Activation:
 
 
 def _from_expression(name: str, expression: sp.Expr) -> Activation:
+    expression = expression.replace(sp.erfc, lambda u: 1 - sp.erf(u)).replace(sp.sech, lambda u: 1 / sp.cosh(u))
     kinks, pieces = split(expression)
+    check_pieces(kinks, pieces)
     return Activation(name, kinks, pieces)
 
 
