@@ -1,0 +1,80 @@
+"""A report as data: sections of text, equations, tables, figures and code, which the writers turn into files.
+
+Text is plain with inline TeX between dollar signs and `code` between backticks; nothing else is markup, so that the
+same text reads right in HTML, Markdown and LaTeX.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Text:
+    """A paragraph."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Equation:
+    """A displayed equation in TeX, without delimiters."""
+
+    latex: str
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Table:
+    """Cells are text (inline TeX allowed)."""
+
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    caption: str = ""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A picture as SVG source, with the alternative text that a screen reader speaks."""
+
+    name: str
+    svg: str
+    caption: str
+
+
+@dataclass(frozen=True)
+class Code:
+    """Python that reproduces a number of the report."""
+
+    source: str
+
+
+@dataclass(frozen=True)
+class Steps:
+    """A derivation that a reader may fold away: a summary line and the blocks behind it."""
+
+    summary: str
+    blocks: tuple[Text | Equation | Table, ...]
+
+
+Block = Text | Equation | Table | Figure | Code | Steps
+
+
+@dataclass(frozen=True)
+class Section:
+    title: str
+    blocks: tuple[Block, ...]
+
+    @property
+    def anchor(self) -> str:
+        return "-".join("".join(c if c.isalnum() else " " for c in self.title.lower()).split())
+
+
+@dataclass(frozen=True)
+class Document:
+    title: str
+    subtitle: str
+    sections: tuple[Section, ...] = field(default=())
+
+    def figures(self) -> list[Figure]:
+        return [b for section in self.sections for b in section.blocks if isinstance(b, Figure)]
