@@ -54,13 +54,13 @@ window.MathJax = {
 
 
 @cache
-def _mathjax_source() -> str:
-    """MathJax and the font files that it would fetch, as functions that its loader calls by name."""
+def mathjax_bundle() -> str:
+    """MathJax with its configuration, and the font files that it would fetch as functions that its loader calls."""
     vendor = files("derive.report").joinpath("vendor")
     fonts = sorted((f.name, f.read_text(encoding="utf-8")) for f in vendor.joinpath("dynamic").iterdir())
     glyphs = ",".join(f"'{name.removesuffix('.js')}'(){{{source}}}" for name, source in fonts)
     source = f"window.glyphs = {{{glyphs}}};\n" + vendor.joinpath("tex-svg.js").read_text(encoding="utf-8")
-    return source.replace("</script", "<\\/script")
+    return _MATHJAX + source.replace("</script", "<\\/script")
 
 
 def _inline(text: str) -> str:
@@ -105,7 +105,7 @@ def write_html(document: Document) -> str:
         '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{escape(document.title)}</title><style>{_STYLE}</style>"
-        f"<script>{_MATHJAX}</script><script>{_mathjax_source()}</script></head><body>"
+        f"<script>{mathjax_bundle()}</script></head><body>"
         f'<h1>{_inline(document.title)}</h1><p class="subtitle">{_inline(document.subtitle)}</p>'
         f"<nav><ol>{contents}</ol></nav>" + "".join(_section(s) for s in document.sections) + "</body></html>\n"
     )

@@ -29,7 +29,8 @@ def _block(block: Block, folder: str) -> str:
         case Table():
             return _table(block)
         case Figure(name, _, caption):
-            return f"![{caption.replace('$', '').replace('[', '(').replace(']', ')')}]({folder}{name}.svg)\n\n{_inline(caption)}"
+            alternative = caption.translate({ord("$"): None, ord("["): "(", ord("]"): ")"})
+            return f"![{alternative}]({folder}{name}.svg)\n\n{_inline(caption)}"
         case Code(source):
             return f"```python\n{source.strip()}\n```"
         case Steps(summary, blocks):

@@ -1,0 +1,78 @@
+"""Sphinx extension: writes what the site collects from the code before pages are read.
+
+The MathJax bundle, the reports of all built-in activations, the stored notebooks, the equation ledger and the list of
+errata go to docs/_collected/ and docs/_build/static/, which git ignores.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+from ledger import write_ledger
+from sphinx.application import Sphinx
+from sphinx.util import logging
+
+HERE = Path(__file__).parent
+ROOT = HERE.parent
+COLLECTED = HERE / "_collected"
+logger = logging.getLogger(__name__)
+
+
+def _mathjax() -> None:
+    from derive.report.html import mathjax_bundle
+
+    static = HERE / "_build" / "static"
+    static.mkdir(parents=True, exist_ok=True)
+    (static / "mathjax.js").write_text(mathjax_bundle(), encoding="utf-8")
+
+
+def _reports() -> None:
+    from derive.activations import builtin_names
+    from derive.report.build import build_reports
+
+    names = os.environ.get("DOCS_REPORTS", " ".join(builtin_names())).split()
+    files = build_reports(names, COLLECTED / "reports", formats=("md",))
+    pages = sorted(Path(f).stem for f in files if str(f).endswith(".md"))
+    index = "# Reports of the built-in activations\n\n```{toctree}\n" + "\n".join(pages) + "\n```\n"
+    (COLLECTED / "reports" / "index.md").write_text(index, encoding="utf-8")
+
+
+def _notebooks() -> None:
+    target = COLLECTED / "notebooks"
+    shutil.copytree(
+        ROOT / "notebooks", target, ignore=shutil.ignore_patterns("*.py", "__pycache__"), dirs_exist_ok=True
+    )
+    pages = sorted(p.stem for p in target.glob("*.ipynb"))
+    text = "# Notebooks\n\n```{toctree}\n" + "\n".join(pages) + "\n```\n"
+    (target / "index.md").write_text(text, encoding="utf-8")
+
+
+def _errata() -> None:
+    pages = sorted(p.stem for p in (HERE / "errata").glob("*.md") if p.stem != "index")
+    text = (
+        "# Errata\n\nPlaces where a seed's print is wrong, the right result, and the evidence.\n\n"
+        "```{toctree}\n" + "\n".join(f"/errata/{page}" for page in pages) + "\n```\n"
+    )
+    (COLLECTED / "errata.md").write_text(text, encoding="utf-8")
+
+
+def collect(app: Sphinx) -> None:
+    """Write all collected pages, each step announced."""
+    shutil.rmtree(COLLECTED, ignore_errors=True)
+    COLLECTED.mkdir(parents=True)
+    for name, step in {
+        "mathjax": _mathjax,
+        "reports": _reports,
+        "notebooks": _notebooks,
+        "errata": _errata,
+        "ledger": lambda: write_ledger(COLLECTED / "ledger.md"),
+    }.items():
+        logger.info("collecting %s", name)
+        step()
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    app.connect("config-inited", lambda app, config: collect(app))
+    return {"parallel_read_safe": True}

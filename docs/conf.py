@@ -1,0 +1,24 @@
+"""Sphinx configuration: everything renders with no network; what can be collected from the code is not typed."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))
+
+project = "The effective theory of deep learning, as software"
+author = "the effective-theory developers"
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.mathjax", "collected"]
+exclude_patterns = ["_build", "**/.ipynb_checkpoints"]
+html_theme = "furo"
+html_static_path = ["_build/static"]
+html_title = "Effective theory"
+mathjax_path = "mathjax.js"  # written by the `collected` extension: the reports' own bundle, so there is one copy
+myst_enable_extensions = ["dollarmath", "amsmath", "deflist"]
+myst_heading_anchors = 3
+nb_execution_mode = "off"  # notebooks are executed by the tests and stored with their outputs
+autodoc_typehints = "description"
+autodoc_member_order = "bysource"
+suppress_warnings = ["myst.header"]
