@@ -1,0 +1,115 @@
+"""Kernel regression with and without ridge, its cross-validation in closed form, and look-ahead updates (seed 001).
+
+All of it from one factorization of the training kernel: the fit k(x) (K + ridge)^{-1} (y - f_0) + f_0(x), the
+leave-one-out residuals, generalized cross-validation, and the prediction with one more labelled point by block
+inversion. The seed's ridge is N lambda here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from numeric.errors import NumericError
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True)
+class KernelRegression:
+    """A fit of y on training points with kernel matrix K, shape (N, N), around the initial function f_0.
+
+    y and f0 have shape (N,) or (N, outputs); every output is fitted with the same kernel. A kernel that mixes outputs
+    is passed flattened, with rows (sample, output) in that order, and y flattened alike.
+    """
+
+    K: Array
+    y: Array
+    ridge: float = 0.0
+    f0: Array | None = None
+
+    def __post_init__(self) -> None:
+        K, y = np.asarray(self.K, float), np.asarray(self.y, float)
+        if K.ndim != 2 or K.shape[0] != K.shape[1] or y.shape[:1] != K.shape[:1]:
+            raise NumericError(f"a kernel of shape (N, N) and N labels are needed, got {K.shape} and {y.shape}")
+        if not (np.all(np.isfinite(K)) and np.all(np.isfinite(y))):
+            raise NumericError("the kernel or the labels have entries that are not finite numbers")
+        if self.ridge < 0:
+            raise NumericError("the ridge cannot be negative")
+        object.__setattr__(self, "K", K)
+        object.__setattr__(self, "y", y)
+
+    @cached_property
+    def inverse(self) -> Array:
+        """G = (K + ridge)^{-1}; refuses a kernel that is singular to rounding."""
+        A = self.K + self.ridge * np.eye(len(self.K))
+        if np.linalg.cond(A) > 1e14:
+            raise NumericError("the training kernel is singular to rounding: use a ridge or remove repeated inputs")
+        return np.linalg.inv(A)
+
+    @cached_property
+    def residual(self) -> Array:
+        """y - f_0 on the training points."""
+        return self.y if self.f0 is None else self.y - np.asarray(self.f0, float)
+
+    @cached_property
+    def alpha(self) -> Array:
+        """The representer weights G (y - f_0)."""
+        return self.inverse @ self.residual
+
+    def predict(self, k: Array, f0: Array | float = 0.0) -> Array:
+        """k alpha + f_0(x) for test rows k of shape (N_test, N)."""
+        return np.asarray(k, float) @ self.alpha + f0
+
+    @cached_property
+    def leave_one_out(self) -> Array:
+        """y_i minus the prediction for point i of the fit to all others: alpha_i / G_ii, without refitting."""
+        diagonal = np.diag(self.inverse)
+        return self.alpha / (diagonal if self.alpha.ndim == 1 else diagonal[:, None])
+
+    @property
+    def loo_mse(self) -> float:
+        """Mean squared leave-one-out residual: nearly unbiased for the test error with N - 1 samples."""
+        return float(np.mean(self.leave_one_out**2))
+
+    @property
+    def gcv(self) -> float:
+        """Generalized cross-validation: the leave-one-out error with every G_ii replaced by their mean.
+
+        The training error over (ridge tr(G)/N)^2; written with alpha = G y it has a limit without ridge.
+        """
+        return float(np.mean(self.alpha**2) / np.mean(np.diag(self.inverse)) ** 2)
+
+    def look_ahead(self, k_new: Array, k_self: Array, y_new: Array, k_test: Array, k_test_new: Array) -> Array:
+        """Change of the test predictions if one more point with label y_new were added, for many candidates at once.
+
+        With C candidates: `k_new` (C, N) kernel to the training points, `k_self` (C,) to themselves, `y_new` (C,) or
+        (C, outputs) labels minus f_0, `k_test` (N_test, N), `k_test_new` (N_test, C). Returns (C, N_test[, outputs]).
+        By block inversion the change is k~(x, x+) (y+ - f(x+)) / (k~(x+, x+) + ridge), with the conditioned kernel
+        k~ = k - k G k; nothing is refitted.
+        """
+        k_new, k_test = np.asarray(k_new, float), np.asarray(k_test, float)
+        solved = self.inverse @ k_new.T
+        variance = np.asarray(k_self, float) - np.einsum("cn,nc->c", k_new, solved) + self.ridge
+        if np.any(variance <= 1e-13 * np.abs(np.asarray(k_self, float))):
+            raise NumericError("a candidate repeats a training input: without ridge its label adds nothing")
+        surprise = np.asarray(y_new, float) - k_new @ self.alpha
+        conditioned = (np.asarray(k_test_new, float) - k_test @ solved) / variance
+        return np.einsum("tc,c...->ct...", conditioned, surprise)
+
+    def with_point(self, k_new: Array, k_self: float, y_new: Array) -> KernelRegression:
+        """The fit with one more point (label minus nothing: y_new itself), its inverse updated by block inversion."""
+        row = np.asarray(k_new, float)
+        g = self.inverse @ row
+        s = float(k_self + self.ridge - row @ g)
+        if s <= 0:
+            raise NumericError("the new point repeats a training input: without ridge the kernel becomes singular")
+        K = np.block([[self.K, row[:, None]], [row[None, :], np.array([[k_self]])]])
+        y = np.concatenate([self.y, np.asarray(y_new, float)[None]])
+        f0 = None if self.f0 is None else np.concatenate([self.f0, np.zeros_like(self.f0[:1])])
+        updated = KernelRegression(K, y, self.ridge, f0)
+        G = np.block([[self.inverse + np.outer(g, g) / s, -g[:, None] / s], [-g[None, :] / s, np.array([[1 / s]])]])
+        updated.__dict__["inverse"] = G
+        return updated
