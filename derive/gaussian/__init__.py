@@ -2,6 +2,7 @@
 
 from derive.gaussian.bracket import Bracket, Sigma, Z, expect, partial
 from derive.gaussian.calculus import kernel_derivative, kernel_symbol, remove_insertions, single_input_normal_form
+from derive.gaussian.exact import exact
 from derive.gaussian.pattern import parse_bracket
 from derive.gaussian.series import KernelSeries, series, taylor_symbol
 
@@ -10,6 +11,7 @@ __all__ = [
     "KernelSeries",
     "Sigma",
     "Z",
+    "exact",
     "expect",
     "kernel_derivative",
     "kernel_symbol",

@@ -6,6 +6,7 @@ something smooth enough. `product` decides that, and says in a sentence why an e
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -181,7 +182,7 @@ def between(knots: Sequence[sp.Expr]) -> list[sp.Expr]:
     """A point inside each of the intervals that the knots cut the line into."""
     if not knots:
         return [sp.S.Zero]
-    inner = [(low + high) / 2 for low, high in zip(knots, knots[1:])]
+    inner = [(low + high) / 2 for low, high in itertools.pairwise(knots)]
     return [knots[0] - 1, *inner, knots[-1] + 1]
 
 

@@ -30,7 +30,7 @@ def parse_bracket(pattern: str) -> sp.Expr:
     text = pattern.strip().removeprefix("<").removesuffix(">")
     if len(text) > 400:
         raise FormulaError("The bracket's pattern is longer than 400 characters.")
-    words = [word for word in re.split(r"[\s*]+(?!\d)|\s+", text) if word]
+    words = [word for word in re.split(r"\s+|(?<!\*)\*(?!\*)", text) if word]
     if not words:
         raise FormulaError("The bracket's pattern is empty: write for example \"s0 s1'' z0\".")
     atoms: list[Sigma | Z] = []

@@ -16,7 +16,7 @@ from math import comb
 import sympy as sp
 
 from derive.activations import Delta
-from derive.gaussian.bracket import Bracket, Sigma
+from derive.gaussian.bracket import Sigma
 from derive.gaussian.covariance import Covariance, sign
 from derive.gaussian.distribution import Distribution, activations_of, monomial, product, sigma_distribution
 
