@@ -7,7 +7,7 @@ Numbers become correctly rounded floats, functions the names of `FUNCTIONS` (erf
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import sympy as sp
 
@@ -47,10 +47,13 @@ def number(value: sp.Expr) -> str:
 
 
 class Printer:
-    """Source text of expressions; `names` maps SymPy atoms (symbols, brackets, components) to their source."""
+    """Source text of expressions; `names` maps atoms to their source, `order` is a sort key for factors and terms."""
 
-    def __init__(self, names: Mapping[sp.Basic, str] | None = None) -> None:
+    def __init__(
+        self, names: Mapping[sp.Basic, str] | None = None, order: Callable[[sp.Expr], object] | None = None
+    ) -> None:
         self.names = dict(names or {})
+        self.order = order
 
     def __call__(self, expression: sp.Expr) -> str:
         return self._print(expression)[0]
@@ -78,10 +81,12 @@ class Printer:
     def terms(self, e: sp.Expr) -> list[tuple[str, str]]:
         """(sign, source) of the terms of a sum, positive ones first."""
         out = []
-        for term in sp.Add.make_args(e):
+        for term in sorted(sp.Add.make_args(e), key=self.order) if self.order else sp.Add.make_args(e):
             negative = term.as_coeff_Mul()[0].is_negative
             out.append(("-" if negative else "+", self._at(-term if negative else term, _MUL)))
-        return sorted(out, key=lambda pair: pair[0] == "-") if isinstance(e, sp.Add) else out
+        if out[0][0] == "-" and any(sign == "+" for sign, _ in out):
+            out.sort(key=lambda pair: pair[0] == "-")
+        return out
 
     @staticmethod
     def join(terms: list[tuple[str, str]]) -> str:
@@ -92,6 +97,8 @@ class Printer:
         constants = [a for a in e.args if a.is_number]
         constant = sp.Mul(*constants)
         factors = [a for a in e.args if not a.is_number]
+        if self.order:
+            factors.sort(key=self.order)
         below = [a for a in factors if a.as_base_exp()[1].is_Integer and a.as_base_exp()[1].is_negative]
         above = [a for a in factors if a not in below]
         sign = "-" if constant.is_negative else ""
@@ -103,7 +110,10 @@ class Printer:
             head = [str(over)] if over != 1 or not above else []
         if under & (under - 1) == 0 and under > 1 and under <= 2**10 and head:
             head, under = [repr(over / under)], 1
-        text = " * ".join([*head, *(self._at(a, _POW if a.is_Pow else _MUL + 1) for a in above)])
+        texts = [*head, *(self._at(a, _POW if a.is_Pow else _MUL + 1) for a in above)]
+        if sign and re.match(r"[A-Za-z_][\w.]*\*\*", texts[0]):
+            texts[0] = f"({texts[0]})"
+        text = " * ".join(texts)
         bottom = [str(under)] if under != 1 else []
         bottom += [self._at(1 / a, _POW) for a in below]
         return sign + text + "".join(f" / {b}" for b in bottom)
@@ -136,7 +146,7 @@ class Printer:
                 if not inner:
                     return [*hoisted, line]
                 chosen = max(inner, key=lambda a: (len(self(a)) <= WIDTH - indent - 8, len(self(a)), str(a)))
-                name = f"x{len(hoisted_names(hoisted))}"
+                name = f"y{len(hoisted_names(hoisted))}"
                 hoisted += self.statement(f"{name} = ", chosen, indent)
                 self.names[chosen] = name
         finally:
@@ -150,8 +160,8 @@ class Printer:
 
 
 def hoisted_names(lines: list[str]) -> set[str]:
-    """The temporary names x0, x1, ... that lines assign."""
-    return {match.group(1) for line in lines if (match := re.match(r"\s*(x\d+) = ", line))}
+    """The temporary names y0, y1, ... that lines assign."""
+    return {match.group(1) for line in lines if (match := re.match(r"\s*(y\d+) = ", line))}
 
 
 def special_names(text: str) -> list[str]:

@@ -1,0 +1,34 @@
+"""`derive generate`: an activation's theory as a JAX module."""
+
+from __future__ import annotations
+
+import click
+
+
+@click.command("generate")
+@click.argument("activation")
+@click.option("-o", "--output", required=True, type=click.Path(dir_okay=False), help="The file to write.")
+@click.option("--tensors", default=None, help="Only these tensors and what they need, e.g. V,D (default: all fifteen).")
+@click.option("--json", "as_json", is_flag=True, help="Print {file, hash} as JSON.")
+def command(activation: str, output: str, tensors: str | None, as_json: bool) -> None:
+    """Write a Python module that evaluates the theory of ACTIVATION with JAX.
+
+    ACTIVATION is a built-in name, a name with parameters, or a formula in z. The module imports only jax and the
+    `numeric` runtime; pass it to numeric.flow instead of a name.
+
+    \b
+    Example:
+        derive generate gelu -o gelu_theory.py
+        python -c "import gelu_theory, numeric; print(numeric.flow(gelu_theory, [[1, 2]], depth=3, width=64).K)"
+    """
+    from derive.codegen import activation_module, content_hash, write
+
+    wanted = [name.strip() for name in tensors.split(",") if name.strip()] if tensors is not None else None
+    source = activation_module(activation, wanted)
+    path = write(source, output)
+    if as_json:
+        from derive.cli.output import print_json
+
+        print_json({"file": str(path), "hash": content_hash(source)})
+    else:
+        click.echo(f"{path} ({len(source.splitlines())} lines, hash {content_hash(source)})")
