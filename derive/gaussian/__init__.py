@@ -5,12 +5,15 @@ from derive.gaussian.calculus import kernel_derivative, kernel_symbol, remove_in
 from derive.gaussian.exact import exact
 from derive.gaussian.pattern import parse_bracket
 from derive.gaussian.series import KernelSeries, series, taylor_symbol
+from derive.gaussian.value import Evaluation, evaluate, value
 
 __all__ = [
     "Bracket",
+    "Evaluation",
     "KernelSeries",
     "Sigma",
     "Z",
+    "evaluate",
     "exact",
     "expect",
     "kernel_derivative",
@@ -21,4 +24,5 @@ __all__ = [
     "series",
     "single_input_normal_form",
     "taylor_symbol",
+    "value",
 ]

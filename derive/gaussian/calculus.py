@@ -65,8 +65,8 @@ def single_input_normal_form(expression: sp.Expr) -> sp.Expr:
     """A combination of one-label brackets with every linear highest derivative integrated away.
 
     <g s^(k) (s^(k-1))^m>, with g made of z and lower derivatives, is <g d(s^(k-1))^(m+1)>/(m+1), and one integration by
-    parts lowers the order at the price of insertions of z/K. What is left has its highest derivative squared (or none at
-    all), so sums of brackets that only exist together (kinked activations) become sums of brackets that exist.
+    parts lowers the order at the price of insertions of z/K. What is left has its highest derivative squared (or none
+    at all), so sums of brackets that only exist together (kinked activations) become sums of brackets that exist.
 
     >>> from derive.gaussian.bracket import Bracket, Sigma
     >>> single_input_normal_form(Bracket(Sigma(0), Sigma(0, 2)) + Bracket(Sigma(0, 1), Sigma(0, 1)))

@@ -109,7 +109,7 @@ def _check(K: Covariance) -> None:
 def sign(number: sp.Expr) -> int:
     """The sign of an exact number; what is zero to 60 digits counts as zero."""
     if number.is_Rational:
-        return (number > 0) - (number < 0)
+        return int(sp.sign(number))
     if number.is_zero:
         return 0
     value = number.evalf(60, maxn=400)

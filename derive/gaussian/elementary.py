@@ -1,4 +1,4 @@
-"""Functions with closed-form Gaussian expectations: sums of c z^m exp(alpha z - beta z^2/2) prod erf(a z + b) sgn(z - x).
+"""Functions with closed-form expectations: sums of c z^m exp(alpha z - beta z^2/2) prod erf(a z + b) prod sgn(z - x).
 
 sin, cos, sinh, cosh are sums of exponentials; a step at a knot is (1 + sgn)/2. A function outside this algebra (tanh, a
 logistic, arctan) has no closed form here.

@@ -2,8 +2,8 @@ r"""E[prod_a z_a^(p_a) prod_j sgn(u_j)] for jointly Gaussian z and u: Wick's the
 
 Stein's lemma lowers a power, E[z_a g] = mean_a E[g] + sum_b C_ab E[d_b g] + sum_j C_aj E[2 delta(u_j) g'], and a delta
 function conditions the Gaussian on u_j = 0 (Schur complement); without signs that is Wick's theorem. What remains are
-products of signs: E[sgn u] = erf(m/sqrt(2v)); for centred variables E[sgn u sgn v] = (2/pi) asin(rho) (Sheppard 1899), odd
-numbers vanish; four and more correlated signs have no elementary closed form. Steps 1(z > x) and erf(y/sqrt(2)) =
+products of signs: E[sgn u] = erf(m/sqrt(2v)); for centred variables E[sgn u sgn v] = (2/pi) asin(rho) (Sheppard 1899),
+odd numbers vanish; four and more correlated signs have no elementary closed form. Steps 1(z > x) and erf(y/sqrt(2)) =
 E_w sgn(y + w), w ~ N(0, 1), are signs: this gives the arc-cosine kernels (Cho & Saul 2009) and the erf and GELU kernels
 (Williams 1997).
 """

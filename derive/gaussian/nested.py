@@ -1,0 +1,260 @@
+r"""E[prod_a F_a(z_a)] over a Gaussian by nested one-dimensional quadrature along the factorization K = L D L^T.
+
+z_a = m_a + sum_{b<a} L_ab y_b + y_a with independent y_a ~ N(0, D_a): near-singular K is no special case, and a label with
+D_a = 0 is a function of the earlier ones. Inner integrals get the absolute accuracy that their weight in the outer one
+asks for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import gmpy2
+import sympy as sp
+from gmpy2 import mpfr
+
+from derive.errors import DivergentExpectation
+from derive.gaussian.compiled import RealFunction, compiled, to_mpfr
+from derive.gaussian.covariance import sign
+from derive.gaussian.quadrature import Estimate, Sum, gaussian_nodes, refine, tanh_sinh_nodes
+from derive.gaussian.support import GaussianIntegral
+
+WIDE = 2
+"""Standard deviations above this use the variable asinh(z): activations vary on the scale 1."""
+
+
+@dataclass(frozen=True)
+class Variable:
+    """One label in the nest: its pieces, its knots, its conditional variance and its row of L."""
+
+    knots: tuple[mpfr, ...]
+    pieces: tuple[RealFunction, ...]
+    mean: mpfr
+    row: tuple[mpfr, ...]
+    deviation: mpfr
+    images: tuple[int, ...]
+
+    def __call__(self, value: mpfr) -> mpfr:
+        return finite(self.pieces[sum(1 for k in self.knots if k <= value)], value)
+
+
+def finite(function: RealFunction, value: mpfr) -> mpfr:
+    """function(value), stepping aside by a hair from a removable singularity."""
+    try:
+        result = function(value)
+    except ZeroDivisionError:
+        result = gmpy2.nan()
+    if gmpy2.is_finite(result):
+        return result
+    context = gmpy2.get_context()
+    bits = context.precision
+    with gmpy2.context(precision=4 * bits):
+        nudged = value + gmpy2.exp2(-2 * bits) * max(abs(value), mpfr(1))
+        return +function(nudged)
+
+
+class Nest:
+    """The nested integral of one `GaussianIntegral` at a working precision in bits."""
+
+    def __init__(self, integral: GaussianIntegral, bits: int) -> None:
+        self.bits = bits
+        self.radius = int(gmpy2.sqrt(2 * bits * 0.6931)) + 2
+        lower, diagonal = factorize(integral.covariance)
+        n = len(integral.factors)
+        variances = [to_mpfr(d, bits) for d in diagonal]
+        rows = [tuple(to_mpfr(lower[i][j], bits) for j in range(i)) for i in range(n)]
+        with gmpy2.context(precision=bits):
+            self.variables = [
+                Variable(
+                    tuple(to_mpfr(k, bits) for k in factor.knots),
+                    tuple(compiled(p, bits) for p in factor.pieces),
+                    to_mpfr(integral.mean[i], bits),
+                    rows[i],
+                    gmpy2.sqrt(variances[i]),
+                    tuple(k for k in range(i + 1, n) if _sharp(i, k, rows, variances)),
+                )
+                for i, factor in enumerate(integral.factors)
+            ]
+        self.symmetric = all(m == 0 for m in integral.mean) and _parity(integral) == 1
+
+    def integrate(self, tolerance: mpfr | None) -> Estimate:
+        """The integral with an absolute tolerance (None: roughly)."""
+        with gmpy2.context(precision=self.bits):
+            return self._level(0, (), tolerance)
+
+    def _level(self, i: int, ys: tuple[mpfr, ...], tolerance: mpfr | None) -> Estimate:
+        variable = self.variables[i]
+        mean = variable.mean + sum((a * y for a, y in zip(variable.row, ys)), mpfr(0))
+        last = i == len(self.variables) - 1
+        if variable.deviation == 0:
+            factor = variable(mean)
+            if last or factor == 0:
+                return Estimate(factor, abs(factor), mpfr(0))
+            inner = self._level(i + 1, (*ys, mpfr(0)), None if tolerance is None else tolerance / abs(factor))
+            return Estimate(factor * inner.value, abs(factor) * inner.magnitude, abs(factor) * inner.change)
+
+        def integrand(function: RealFunction, z: mpfr, weight: mpfr) -> mpfr:
+            value = finite(function, z) * weight
+            if last or value == 0:
+                return value
+            share = None if tolerance is None else tolerance / (32 * abs(value) * self.radius)
+            return value * self._level(i + 1, (*ys, z - mean), share).value
+
+        return self._line(i, variable, mean, ys, integrand, tolerance)
+
+    def _line(
+        self,
+        i: int,
+        variable: Variable,
+        mean: mpfr,
+        ys: tuple[mpfr, ...],
+        integrand: Callable[[RealFunction, mpfr, mpfr], mpfr],
+        tolerance: mpfr | None,
+    ) -> Estimate:
+        deviation = variable.deviation
+        radius = self._range(variable, mean, integrand, tolerance)
+        low, high = mean - radius * deviation, mean + radius * deviation
+        symmetric = self.symmetric and i == 0
+        knots = sorted(k for k in {*variable.knots, *self._images(variable, i, ys, mean)} if low < k < high)
+        if knots:
+            new_sum = self._pieces(variable, mean, [low, *knots, high], integrand, symmetric)
+        elif deviation > WIDE:
+            new_sum = self._wide(variable, mean, low, high, integrand, symmetric)
+        else:
+            new_sum = self._narrow(variable, mean, radius, integrand, symmetric)
+        return refine(new_sum, tolerance, self.bits, patient=i == 0)
+
+    def _images(self, variable: Variable, i: int, ys: tuple[mpfr, ...], mean: mpfr) -> list[mpfr]:
+        """Where a later label's conditional mean crosses one of its knots: nearly a kink when nearly singular."""
+        found = []
+        for k in variable.images:
+            later = self.variables[k]
+            start = later.mean + sum((a * y for a, y in zip(later.row, ys)), mpfr(0))
+            found += [mean + (knot - start) / later.row[i] for knot in later.knots]
+        return found
+
+    def _range(
+        self,
+        variable: Variable,
+        mean: mpfr,
+        integrand: Callable[[RealFunction, mpfr, mpfr], mpfr],
+        tolerance: mpfr | None,
+    ) -> int:
+        """How many standard deviations matter: more than usual where the integrand grows exponentially."""
+        radius = self.radius
+
+        def edge(r: int) -> mpfr:
+            weight = gmpy2.exp(-(mpfr(r) ** 2) / 2)
+            ends = (mean - r * variable.deviation, mean + r * variable.deviation)
+            return max(abs(integrand(variable.pieces[j], z, weight)) for j, z in zip((0, -1), ends))
+
+        goal = tolerance
+        if goal is None:
+            goal = max(edge(r) for r in (0, 1, 2, 4, radius // 2)) * gmpy2.exp2(-30)
+        while edge(radius) > goal / 16 > 0:
+            radius = radius * 5 // 4
+            if radius > 20000:
+                raise DivergentExpectation(
+                    "The expectation diverges: the integrand grows as fast as the Gaussian of this K decays."
+                )
+        return radius
+
+    def _narrow(
+        self, variable: Variable, mean: mpfr, radius: int, integrand: Callable, symmetric: bool
+    ) -> Callable[[int], Sum]:
+        function = self._piece(variable, mean)
+        deviation = variable.deviation
+
+        def new_sum(level: int) -> Sum:
+            total, absolute = mpfr(0), mpfr(0)
+            for y, weight in gaussian_nodes(self.bits, radius, level):
+                step = deviation * y
+                if symmetric and y > 0:
+                    value = 2 * integrand(function, mean + step, weight)
+                    total, absolute = total + value, absolute + abs(value)
+                    continue
+                value = integrand(function, mean + step, weight)
+                total, absolute = total + value, absolute + abs(value)
+                if y > 0:
+                    value = integrand(function, mean - step, weight)
+                    total, absolute = total + value, absolute + abs(value)
+            return total, absolute
+
+        return new_sum
+
+    def _wide(
+        self, variable: Variable, mean: mpfr, low: mpfr, high: mpfr, integrand: Callable, symmetric: bool
+    ) -> Callable[[int], Sum]:
+        function = self._piece(variable, mean)
+        start, stop = (mpfr(0) if symmetric else gmpy2.asinh(low)), gmpy2.asinh(high)
+        count = max(16, int(2 * (stop - start)))
+        factor = 1 / (variable.deviation * gmpy2.sqrt(2 * gmpy2.const_pi()))
+
+        def new_sum(level: int) -> Sum:
+            h = (stop - start) / (count * 2**level)
+            total, absolute = mpfr(0), mpfr(0)
+            first, step = (0, 1) if level == 0 else (1, 2)
+            for j in range(first, count * 2**level + 1, step):
+                z = gmpy2.sinh(start + j * h)
+                weight = factor * h * gmpy2.sqrt(1 + z * z) * gmpy2.exp(-(((z - mean) / variable.deviation) ** 2) / 2)
+                if symmetric and j > 0:
+                    weight = 2 * weight
+                value = integrand(function, z, weight)
+                total, absolute = total + value, absolute + abs(value)
+            return total, absolute
+
+        return new_sum
+
+    def _pieces(
+        self, variable: Variable, mean: mpfr, borders: list[mpfr], integrand: Callable, symmetric: bool
+    ) -> Callable[[int], Sum]:
+        factor = 1 / (variable.deviation * gmpy2.sqrt(2 * gmpy2.const_pi()))
+        spans = list(zip(borders, borders[1:]))
+        if symmetric and mpfr(0) in borders:
+            factor, spans = 2 * factor, [(a, b) for a, b in spans if a >= 0]
+        functions = [self._piece(variable, (a + b) / 2) for a, b in spans]
+
+        def new_sum(level: int) -> Sum:
+            total, absolute = mpfr(0), mpfr(0)
+            for (a, b), function in zip(spans, functions):
+                half = (b - a) / 2
+                for j, (complement, node_weight) in enumerate(tanh_sinh_nodes(self.bits, level)):
+                    step = half * complement
+                    for z in (a + step, b - step) if j or level else (a + half,):
+                        gauss = gmpy2.exp(-(((z - mean) / variable.deviation) ** 2) / 2)
+                        value = integrand(function, z, factor * half * node_weight * gauss)
+                        total, absolute = total + value, absolute + abs(value)
+            return total, absolute
+
+        return new_sum
+
+    def _piece(self, variable: Variable, point: mpfr) -> RealFunction:
+        return variable.pieces[sum(1 for k in variable.knots if k < point)]
+
+
+def _sharp(i: int, k: int, rows: list[tuple[mpfr, ...]], variances: list[mpfr]) -> bool:
+    """Whether label k given y_i is narrow enough to make the outer integrand nearly kinked."""
+    left = variances[k] + sum((rows[k][j] ** 2 * variances[j] for j in range(i + 1, k)), mpfr(0))
+    return bool(rows[k][i] != 0 and left < rows[k][i] ** 2 * variances[i])
+
+
+def _parity(integral: GaussianIntegral) -> int:
+    result = 1
+    for factor in integral.factors:
+        result *= factor.parity
+    return result
+
+
+def factorize(matrix: sp.ImmutableDenseMatrix) -> tuple[list[list[sp.Expr]], list[sp.Expr]]:
+    """(L, D) with matrix = L D L^T, exact; a positive semidefinite matrix has a zero column where D is zero."""
+    n = matrix.shape[0]
+    lower = [[sp.S.Zero] * n for _ in range(n)]
+    diagonal: list[sp.Expr] = []
+    for i in range(n):
+        for j in range(i):
+            rest = matrix[i, j] - sum(lower[i][k] * lower[j][k] * diagonal[k] for k in range(j))
+            lower[i][j] = rest / diagonal[j] if diagonal[j] != 0 else sp.S.Zero
+        pivot = matrix[i, i] - sum(lower[i][k] ** 2 * diagonal[k] for k in range(i))
+        diagonal.append(pivot if sign(sp.sympify(pivot)) > 0 else sp.S.Zero)
+    return lower, diagonal

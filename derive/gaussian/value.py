@@ -1,0 +1,152 @@
+"""Any bracket as a number to any precision, with an error that is met.
+
+Working precision is chosen from the cancellation that is seen: in the activation's own formula (small K), between the two
+signs of the integrand, and between the terms of a bracket with delta functions; the answer then has the requested number
+of significant digits. A bracket that is zero by symmetry is exactly zero; one that vanishes otherwise is reported as zero
+with an absolute error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import gmpy2
+import mpmath
+import sympy as sp
+from gmpy2 import mpfr
+
+from derive.activations import activation as make_activation
+from derive.errors import DeriveError
+from derive.gaussian.bracket import Bracket
+from derive.gaussian.compiled import compiled, to_mpf, to_mpfr
+from derive.gaussian.covariance import covariance
+from derive.gaussian.nested import Nest
+from derive.gaussian.support import GaussianIntegral, regular_integrals
+
+GUARD = 4
+"""Decimal digits beyond the requested ones that the quadrature aims at."""
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """A number and an absolute error bound; `relative_met` is False where only the absolute bound holds (a zero)."""
+
+    value: mpmath.mpf
+    error: mpmath.mpf
+    relative_met: bool
+
+
+def value(bracket: sp.Expr, activation: Any, K: Any, digits: int = 15) -> mpmath.mpf:
+    """The bracket to `digits` significant digits (see `evaluate` for the error bound).
+
+    >>> from derive.gaussian.pattern import parse_bracket
+    >>> print(mpmath.nstr(value(parse_bracket("s0 s0"), "tanh", 1, 30), 30))
+    0.394294363719858577418498397166
+    """
+    return evaluate(bracket, activation, K, digits).value
+
+
+def evaluate(bracket: sp.Expr, activation: Any, K: Any, digits: int = 15) -> Evaluation:
+    """Value and error bound. K: a number (one label), {(a, b): number} or a matrix for the sorted labels."""
+    if not isinstance(digits, int) or not 1 <= digits <= 1000:
+        raise DeriveError("The number of digits is a whole number from 1 to 1000.")
+    if bracket == 1:
+        return Evaluation(mpmath.mpf(1), mpmath.mpf(0), True)
+    if not isinstance(bracket, Bracket):
+        raise TypeError(f"value() takes a bracket, not {bracket}.")
+    K = covariance(K, bracket.labels)
+    if not K.is_numeric:
+        raise DeriveError(f"A number needs a numeric K; {', '.join(map(str, K.matrix.free_symbols))} is free.")
+    if not isinstance(activation, Mapping):
+        activation = make_activation(activation)
+    terms = [t for t in regular_integrals(bracket, activation, K) if not _odd(t)]
+    if not terms:
+        return Evaluation(mpmath.mpf(0), mpmath.mpf(0), True)
+    return _sum(terms, digits)
+
+
+def _odd(term: GaussianIntegral) -> bool:
+    parity = 1
+    for factor in term.factors:
+        parity *= factor.parity
+    return parity == -1 and all(m == 0 for m in term.mean)
+
+
+def _sum(terms: list[GaussianIntegral], digits: int) -> Evaluation:
+    """The sum of the terms to `digits`, raising the precision by what cancels."""
+    rough = [_rough(t) for t in terms]
+    with gmpy2.context(precision=64):
+        magnitude = sum((m for _, m in rough), mpfr(0))
+        estimate = abs(sum((s for s, _ in rough), mpfr(0)))
+        scale = estimate if estimate > magnitude / 1000 else magnitude / 1000
+        noise = max((_noise(t) for t in terms), default=0)
+        smallest = magnitude * mpfr(10) ** -(2 * digits + 40)
+    if magnitude == 0:
+        return Evaluation(mpmath.mpf(0), mpmath.mpf(0), True)
+    while True:
+        lost = int(gmpy2.log10(magnitude / scale)) + 1
+        bits = int((digits + GUARD + lost + noise) * 3.3220) + 24
+        tolerance = scale * mpfr(10) ** -(digits + GUARD - 1)
+        total, error = _accurate(terms, bits, tolerance)
+        if abs(total) >= scale / 100:
+            return Evaluation(to_mpf(total), to_mpf(error), True)
+        if scale <= smallest:
+            return Evaluation(mpmath.mpf(0), to_mpf(abs(total) + error), False)
+        scale = max(abs(total), tolerance) if abs(total) > 100 * tolerance else tolerance
+
+
+def _accurate(terms: list[GaussianIntegral], bits: int, tolerance: mpfr) -> tuple[mpfr, mpfr]:
+    with gmpy2.context(precision=bits):
+        total, error = mpfr(0), mpfr(0)
+        for term in terms:
+            coefficient = to_mpfr(term.coefficient, bits)
+            if not term.factors:
+                total += coefficient
+                continue
+            found = Nest(term, bits).integrate(tolerance / (abs(coefficient) * len(terms)))
+            total += coefficient * found.value
+            error += abs(coefficient) * found.change
+        return total, max(error, tolerance)
+
+
+def _rough(term: GaussianIntegral) -> tuple[mpfr, mpfr]:
+    """(value, integral of the absolute value), to a few digits."""
+    bits = 80
+    coefficient = to_mpfr(term.coefficient, bits)
+    if not term.factors:
+        return coefficient, abs(coefficient)
+    bits += int(_noise(term) * 3.33)
+    found = Nest(term, bits).integrate(None)
+    return coefficient * found.value, abs(coefficient) * found.magnitude
+
+
+def _noise(term: GaussianIntegral) -> int:
+    """Decimal digits that rounding costs in the formulas themselves, seen by comparing two precisions."""
+    low, high = 100, 400
+    worst = 0
+    for i, factor in enumerate(term.factors):
+        deviation = gmpy2.sqrt(to_mpfr(term.covariance[i, i], high))
+        centre = to_mpfr(term.mean[i], high)
+        errors, values = [], []
+        for k in range(-12, 13):
+            y = mpfr(k) * abs(k) / 18 + mpfr(1) / 97
+            with gmpy2.context(precision=high):
+                point = centre + deviation * y
+                piece = factor.pieces[sum(1 for x in factor.knots if to_mpfr(x, high) < point)]
+                right = compiled(piece, high)(point)
+            with gmpy2.context(precision=low):
+                rounded = +point
+            with gmpy2.context(precision=high):
+                reference = compiled(piece, high)(rounded)
+            with gmpy2.context(precision=low):
+                wrong = compiled(piece, low)(rounded)
+            with gmpy2.context(precision=high):
+                weight = gmpy2.exp(-y * y / 2)
+                errors.append(weight * abs(wrong - reference))
+                values.append(weight * abs(right))
+        top = max(values)
+        if top > 0 and max(errors) > 0:
+            worst += max(0, int(gmpy2.log10(max(errors) / top) + low * 0.30103) + 1)
+    return worst
