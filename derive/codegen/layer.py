@@ -1,14 +1,15 @@
 r"""Source of the layer step: each tensor's recursion, as derived, in array form with subscripts.
 
-A pair bracket <sigma^(j)_a sigma^(k)_b> prints as `s02["ab"]`, a four-point one as `m0112["dbca"]` (digits are derivative
-orders), a tensor of the layer below as `V["aacd"]`: letters are the new tensor's axes in subscript order, repeated ones
-diagonals. The terms are grouped by the tensors of the layer below, their coefficients factored.
+A pair bracket <sigma^(j)_a sigma^(k)_b> prints as `s02["ab"]`, a four-point one as `m0112["dbca"]` (digits are
+derivative orders), a tensor of the layer below as `V["aacd"]`: letters are the new tensor's axes in subscript order,
+repeated ones diagonals. The terms are grouped by the tensors of the layer below, their coefficients factored.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import sympy as sp
 
@@ -109,7 +110,7 @@ def _replace_factors(value: sp.Expr, back: dict[sp.Expr, sp.Symbol]) -> sp.Expr:
     return sp.Mul(*(back.get(factor, factor) for factor in sp.Mul.make_args(value)))
 
 
-def _order(text: dict[sp.Basic, str]) -> Callable[[sp.Expr], object]:
+def _order(text: dict[sp.Basic, str]) -> Callable[[sp.Expr], Any]:
     """Scalars before arrays, arrays of few labels before arrays of many; sums: four-point brackets first."""
 
     def key(e: sp.Expr) -> tuple:

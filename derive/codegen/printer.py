@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import sympy as sp
 
@@ -35,7 +36,20 @@ FUNCTIONS = {
     "sinh": "jnp.sinh",
     "cosh": "jnp.cosh",
 }
-SPECIAL = ("bell", "erf", "erfc", "log_cosh", "logistic", "ramp", "root", "sech", "sech2", "softplus", "taylor")
+SPECIAL = (
+    "bell",
+    "beyond",
+    "erf",
+    "erfc",
+    "log_cosh",
+    "logistic",
+    "ramp",
+    "root",
+    "sech",
+    "sech2",
+    "softplus",
+    "taylor",
+)
 """Names that generated code imports from `numeric.special`."""
 
 _ADD, _MUL, _POW, _ATOM = range(4)
@@ -50,7 +64,7 @@ class Printer:
     """Source text of expressions; `names` maps atoms to their source, `order` is a sort key for factors and terms."""
 
     def __init__(
-        self, names: Mapping[sp.Basic, str] | None = None, order: Callable[[sp.Expr], object] | None = None
+        self, names: Mapping[sp.Basic, str] | None = None, order: Callable[[sp.Expr], Any] | None = None
     ) -> None:
         self.names = dict(names or {})
         self.order = order
@@ -103,7 +117,7 @@ class Printer:
         above = [a for a in factors if a not in below]
         sign = "-" if constant.is_negative else ""
         constant = abs(constant)
-        over, under = (constant.p, constant.q) if constant.is_Rational else (None, 1)
+        over, under = (constant.p, constant.q) if constant.is_Rational else (0, 1)
         if not constant.is_Rational or under >= 10**4:
             head, under = [repr(float(sp.N(constant, 30)))], 1
         else:

@@ -147,7 +147,7 @@ def _taylor(raw: sp.Expr) -> tuple[sp.Expr, ...]:
 
 def _function_source(activation: Activation, pieces: list[Piece]) -> str:
     lines = ["def sigma(z: jax.Array, order: int = 0) -> jax.Array:"]
-    lines.append('    """The order-th derivative of sigma at z, without delta functions; order 0 to 5."""')
+    lines.append('    """The order-th derivative of sigma at z, without delta functions."""')
     kinks = [number(k) for k in activation.kinks]
     every = []
     for i, piece in enumerate(pieces):
@@ -176,7 +176,7 @@ def _function_source(activation: Activation, pieces: list[Piece]) -> str:
             lines[-1] = f"            return {lines[-1].removeprefix(last)}"
         else:
             lines.append(f"            return {result}")
-    lines.append('    raise ValueError(f"derivatives 0 to 5 are written out, not {order}")')
+    lines.append("    return beyond(sigma, z, order)")
     text = "\n".join(lines) + "\n"
     guarded = [p for p in pieces if p.taylor is not None]
     return _taylor_source(guarded[0]) + text if guarded else text
@@ -252,7 +252,7 @@ def _errors(activation: Activation, text: str, dtype: type) -> np.ndarray:
     exec(compile(text, "<generated sigma>", "exec"), names)
     sigma = names["sigma"]
     exact = _exact(activation)
-    points = POINTS.astype(dtype)
+    points: np.ndarray = POINTS.astype(dtype)
     eps = float(np.finfo(dtype).eps)
     floor, top = (1e-45, 1e300) if dtype is np.float64 else (1e-30, 1e37)
     out = np.zeros((ORDERS, len(points)))

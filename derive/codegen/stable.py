@@ -1,8 +1,8 @@
 r"""Numerically stable forms: an activation's formula rewritten in primitives that neither cancel nor overflow.
 
-The primitives form algebras that differentiation does not leave: tanh and sech^2, the logistic, whose slope is sech^2(u/2)/4,
-1/sqrt(1+u^2) and u/sqrt(1+u^2), erfc and exp(-u^2). So every derivative of sigma is a polynomial in z and bounded
-factors, e.g. tanh'' = -2 t s with s = sech^2 z, never 1 - t^2.
+The primitives form algebras that differentiation does not leave: tanh and sech^2, the logistic, whose slope is
+sech^2(u/2)/4, 1/sqrt(1+u^2) and u/sqrt(1+u^2), erfc and exp(-u^2). So every derivative of sigma is a polynomial
+in z and bounded factors, e.g. tanh'' = -2 t s with s = sech^2 z, never 1 - t^2.
 
 >>> from derive.symbols import z
 >>> sp.diff(rewrite(sp.tanh(z)), z, 2)
