@@ -1,0 +1,1 @@
+"""Formal series in powers and logs of depth, and the solver for exponents and coefficients."""
