@@ -1,0 +1,160 @@
+"""Pair-conditioned Mehler series: brackets of four labels with two of them integrated by the trapezoidal rule.
+
+Given the values of (z_a, z_b) at a node q, the other preactivations are Gaussian with means m_c(q), standard
+deviations s_c and correlations r_cd that do not depend on the node. With C^k_{c,n}(q) = <sigma^(k)(m_c + s_c y) h_n(y)>,
+
+    <sigma^(i)_a sigma^(j)_b sigma^(k)_c sigma^(l)_d> = sum_n r_cd^n P_n,
+    P_n[c, d] = sum_q w_q sigma^(i)_a sigma^(j)_b C^k_{c,n} C^l_{d,n},
+
+one matrix product an order n. Lower derivatives at c and d follow from the same products by integrating the series in
+kappa_cd = r_cd s_c s_d (the derivative with respect to kappa raises both orders by one); this direction never divides
+by a small s, so coincident labels, labels in the span of (a, b) and vanishing inputs need no special case.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from numeric.brackets.functions import Functions
+from numeric.brackets.hermite import gaussian_weights, hermite_rows
+
+Pattern = tuple[int, int, int, int]
+FLOOR = 1e-14  # relative to the label's own variance: adding so little changes nothing, and no ratio blows up
+
+
+class Family(NamedTuple):
+    """Patterns (i, j; k - m, l - m), m = 0, 1, ..., depth, k <= l, that share the products of the highest (k, l)."""
+
+    i: int
+    j: int
+    k: int
+    l: int
+    depth: int
+
+
+def families(patterns: tuple[Pattern, ...]) -> tuple[Family, ...]:
+    """The products needed for these patterns; the exchange of c and d is a transposition."""
+    found: dict[tuple[int, int, int], list[int]] = {}
+    for i, j, k, l in patterns:
+        found.setdefault((i, j, abs(k - l)), []).append(min(k, l))
+    return tuple(Family(i, j, max(lows), max(lows) + gap, max(lows) - min(lows)) for (i, j, gap), lows in found.items())
+
+
+class Geometry(NamedTuple):
+    """The Gaussian of (z_a, z_b, the labels): z = loading x + (conditional s, r, kappa)."""
+
+    a: Array  # loadings of z_a on (x_1, x_2): (2,)
+    b: Array
+    labels: Array  # (2, M)
+    s: Array  # (M,)
+    r: Array  # (M, M)
+    kappa: Array
+
+
+def _ratio(numerator: Array, denominator: Array) -> Array:
+    positive = denominator > 0
+    return jnp.where(positive, numerator / jnp.where(positive, denominator, 1), 0)
+
+
+def geometry(K: Array, a: Array, b: Array, labels: Array, single: bool) -> Geometry:
+    """Whiten the pair (a, b) and condition the labels on it; `single` says that b is the same input as a."""
+    floor = 16 * jnp.finfo(K.dtype).eps if K.dtype == jnp.float32 else FLOOR
+    variances = jnp.diagonal(K)[labels]
+    size_a = jnp.sqrt(K[a, a])
+    first = _ratio(K[a][labels], size_a)
+    if single:
+        second = jnp.zeros_like(first)
+        on_a = on_b = jnp.stack([size_a, jnp.zeros_like(size_a)])
+    else:
+        b_first = _ratio(K[a, b], size_a)
+        b_second = jnp.sqrt(jnp.maximum(K[b, b] - b_first**2, floor * K[b, b]))
+        second = _ratio(K[b][labels] - b_first * first, b_second)
+        on_a, on_b = jnp.stack([size_a, jnp.zeros_like(size_a)]), jnp.stack([b_first, b_second])
+    s = jnp.sqrt(jnp.maximum(variances - first**2 - second**2, floor * variances))
+    kappa = K[labels][:, labels] - first[:, None] * first[None, :] - second[:, None] * second[None, :]
+    size = s[:, None] * s[None, :]
+    r = jnp.clip(_ratio(kappa, size), -1, 1)
+    return Geometry(on_a, on_b, jnp.stack([first, second]), s, r, r * size)
+
+
+def smoothed(functions: Functions, z: Array, s: Array, table: Array, highest: int, lowest: int) -> dict[int, Array]:
+    """C^k_{c,n}(q) for lowest <= k <= highest: {k: (n, M, Q)}, from sigma^(k) at z of shape (M, Q, Y).
+
+    Only the highest derivative is expanded in full: C^k_n = s C^{k+1}_{n-1} / sqrt(n).
+    """
+    n = table.shape[0]
+    top = jnp.einsum("ny,cqy->ncq", table, functions.derivatives(z, highest))
+    out = {highest: top}
+    factor = s[None, :, None] / jnp.sqrt(jnp.arange(1, n, dtype=s.dtype))[:, None, None]
+    for k in range(highest - 1, lowest - 1, -1):
+        zeroth = jnp.einsum("y,cqy->cq", table[0], functions.derivatives(z, k))
+        top = jnp.concatenate([zeroth[None], top[:-1] * factor])
+        out[k] = top
+    return out
+
+
+def conditioned(
+    functions: Functions,
+    patterns: tuple[Pattern, ...],
+    n: int,
+    single: bool,
+    K: Array,
+    pair: Array,
+    labels: Array,
+    nodes: Array,
+    y: Array,
+    y_step: Array,
+) -> Array:
+    """All brackets (i at a, j at b, k at c, l at d) for one pair (a, b) and all c, d in `labels`: (patterns, M, M).
+
+    `nodes` has shape (chunks, 3, Q): x_1, x_2 and the weight; one chunk is held in memory at a time.
+    `y` are the nodes of the conditional rule with step `y_step`.
+    """
+    g = geometry(K, pair[0], pair[1], labels, single)
+    plan = families(patterns)
+    highest = max(max(p[2:]) for p in patterns)
+    lowest = min(min(p[2:]) for p in patterns)
+    weights = gaussian_weights(y, y_step)
+    _, table = hermite_rows(y, (jnp.zeros_like(weights), weights), jnp.zeros((), y.dtype), n)
+
+    def chunk(total: list, node: Array) -> tuple[list, None]:
+        x, w = node[:2], node[2]
+        outer_a = {i: functions.derivatives(g.a @ x, i) for i in {f.i for f in plan}}
+        outer_b = {j: functions.derivatives(g.b @ x, j) for j in {f.j for f in plan}}
+        means = g.labels.T @ x
+        c = smoothed(functions, means[:, :, None] + g.s[:, None, None] * y, g.s, table, highest, lowest)
+        added = []
+        for f, (series, lower) in zip(plan, total):
+            weight = w * outer_a[f.i] * outer_b[f.j]
+            series = series + jnp.einsum("ncq,ndq->ncd", c[f.k] * weight, c[f.l])
+            lower = [
+                value + (c[f.k - m][0] * weight) @ c[f.l - m][0].T for m, value in zip(range(1, f.depth + 1), lower)
+            ]
+            added.append((series, lower))
+        return added, None
+
+    size = labels.shape[0]
+    start = [(jnp.zeros((n, size, size), K.dtype), [jnp.zeros((size, size), K.dtype)] * f.depth) for f in plan]
+    total, _ = jax.lax.scan(chunk, start, nodes)
+    values: dict[Pattern, Array] = {}
+    for f, (series, lower) in zip(plan, total):
+        for m in range(f.depth + 1):
+            scale = [math.factorial(p) / math.factorial(p + m) for p in range(n)]
+            value = _polynomial(g.r, series * jnp.asarray(scale, K.dtype)[:, None, None]) * g.kappa**m
+            for t in range(m):
+                value = value + g.kappa**t / math.factorial(t) * lower[m - t - 1]
+            # lower[m - 1] is the zeroth product of (k - m, l - m)
+            values[f.i, f.j, f.k - m, f.l - m] = value
+            values[f.i, f.j, f.l - m, f.k - m] = value.T
+    return jnp.stack([values[p] for p in patterns])
+
+
+def _polynomial(r: Array, coefficients: Array) -> Array:
+    """sum_n r^n coefficients[n] by Horner's rule."""
+    total, _ = jax.lax.scan(lambda t, c: (t * r + c, None), jnp.zeros_like(r), coefficients, reverse=True)
+    return total

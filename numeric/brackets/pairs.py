@@ -1,0 +1,130 @@
+"""Pair brackets <sigma^(j)(z_a) sigma^(k)(z_b)> for all pairs of inputs, by the Mehler series or in closed form.
+
+Mehler: with c_n the Hermite coefficients at the two variances and rho the correlation,
+<f(z_a) g(z_b)> = sum_n rho^n c_n[f](K_aa) c_n[g](K_bb). It holds for every |rho| <= 1 and needs no inverse.
+Derivatives with respect to K follow from Gaussian integration by parts (`jax.custom_jvp`), so they are right where
+K is singular and where an input vanishes:
+d<f g> = <f' g'> dK_ab + (<f'' g> dK_aa + <f g''> dK_bb) / 2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from numeric.brackets.functions import Functions
+from numeric.brackets.hermite import coefficients, gaussian_weights
+from numeric.brackets.plan import PairPlan
+
+Order = tuple[int, int]
+TILE = 128
+UNROLL = 8
+
+
+def correlation(K: Array, diagonal: Array) -> Array:
+    """K_ab / sqrt(K_aa K_bb), clipped to [-1, 1]; zero where an input vanishes."""
+    size = jnp.sqrt(diagonal)
+    product = size[:, None] * size[None, :]
+    rho = jnp.where(product > 0, K / jnp.where(product > 0, product, 1), 0)
+    return jnp.clip(rho, -1, 1)
+
+
+def _power_sum(rho: Array, left: Array, right: Array, parity: int | None) -> Array:
+    """sum_n rho^n left[n] right[n] (outer product of the columns), only even (0) or odd (1) n if `parity` says so."""
+    if parity is None:
+        variable, first = rho, None
+    else:
+        left, right, variable, first = left[parity::2], right[parity::2], rho * rho, (rho if parity else None)
+    missing = -left.shape[0] % UNROLL
+    left, right = (jnp.pad(x, ((0, missing), (0, 0))).reshape(-1, UNROLL, x.shape[1]) for x in (left, right))
+
+    def horner(total: Array, terms: tuple[Array, Array]) -> tuple[Array, None]:
+        for m in reversed(range(UNROLL)):
+            total = total * variable + terms[0][m][:, None] * terms[1][m][None, :]
+        return total, None
+
+    total, _ = jax.lax.scan(horner, jnp.zeros_like(rho), (left, right), reverse=True)
+    return total if first is None else total * first
+
+
+def _mehler(rho: Array, left: Array, right: Array, parity: int | None, symmetric: bool) -> Array:
+    """The series for all pairs, tile by tile so that a tile stays in the cache; half of them if symmetric."""
+    size = rho.shape[0]
+    if size <= TILE:
+        return _power_sum(rho, left, right, parity)
+    count = -(-size // TILE)
+    pad = count * TILE - size
+    rho = jnp.pad(rho, ((0, pad), (0, pad)))
+    left, right = (jnp.pad(x, ((0, 0), (0, pad))) for x in (left, right))
+    tiles = jnp.asarray([(i, j) for i in range(count) for j in range(i if symmetric else 0, count)], dtype=jnp.int32)
+
+    def fill(total: Array, where: Array) -> tuple[Array, None]:
+        i, j = where[0] * TILE, where[1] * TILE
+        rows = jax.lax.dynamic_slice_in_dim(left, i, TILE, axis=1)
+        columns = jax.lax.dynamic_slice_in_dim(right, j, TILE, axis=1)
+        tile = _power_sum(jax.lax.dynamic_slice(rho, (i, j), (TILE, TILE)), rows, columns, parity)
+        total = jax.lax.dynamic_update_slice(total, tile, (i, j))
+        return (jax.lax.dynamic_update_slice(total, tile.T, (j, i)) if symmetric else total), None
+
+    total, _ = jax.lax.scan(fill, jnp.zeros_like(rho), tiles)
+    return total[:size, :size]
+
+
+def _series(functions: Functions, orders: tuple[Order, ...], plan: PairPlan, K: Array) -> dict[Order, Array]:
+    diagonal = jnp.diagonal(K)
+    rho = correlation(K, diagonal)
+    scale = jnp.sqrt(jnp.maximum(diagonal, 0))
+    nodes = plan.nodes.astype(K.dtype)
+    needed = sorted({k for pair in orders for k in pair})
+    c = {k: coefficients(lambda z, k=k: functions.derivatives(z, k), scale, nodes, plan.step, plan.n) for k in needed}
+    z = scale[:, None] * jnp.concatenate([nodes, -nodes])[None, :]
+    weights = jnp.tile(gaussian_weights(nodes, plan.step), 2)
+    values = {k: functions.derivatives(z, k) for k in needed}
+    out: dict[Order, Array] = {}
+    for j, k in orders:
+        if (k, j) in out:
+            out[j, k] = out[k, j].T
+            continue
+        on_diagonal = (values[j] * values[k]) @ weights
+        if functions.parity and (j + k) % 2:
+            out[j, k] = jnp.zeros_like(K)  # an odd function of an even one
+            continue
+        parity = None if functions.parity == 0 else (j + (functions.parity < 0)) % 2
+        total = _mehler(rho, c[j], c[k], parity, j == k)
+        out[j, k] = jnp.where(jnp.eye(K.shape[0], dtype=bool), on_diagonal[:, None], total)
+    return out
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(0, 1))
+def _pairs(functions: Functions, orders: tuple[Order, ...], plan: PairPlan, K: Array) -> dict[Order, Array]:
+    return _series(functions, orders, plan, K)
+
+
+@_pairs.defjvp
+def _pairs_jvp(functions, orders, primals, tangents):
+    plan, K = primals
+    dK = tangents[1]
+    change = jnp.diagonal(dK)
+    wanted = set(orders)
+    for j, k in orders:
+        wanted |= {(j + 1, k + 1), (j + 2, k), (j, k + 2)}
+    values = _pairs(functions, tuple(sorted(wanted)), plan, K)
+    tangent = {
+        (j, k): values[j + 1, k + 1] * dK
+        + (values[j + 2, k] * change[:, None] + values[j, k + 2] * change[None, :]) / 2
+        for j, k in orders
+    }
+    return {pair: values[pair] for pair in orders}, tangent
+
+
+def pair_brackets(functions: Functions, K: Array, orders: Iterable[Order], plan: PairPlan) -> dict[Order, Array]:
+    """All <sigma^(j)(z_a) sigma^(k)(z_b)> of the given orders (j, k): {(j, k): (N, N) array, axes a, b}.
+
+    `plan` comes from `make_pair_plan` and is the only thing that is chosen on the host: this function can be jitted,
+    mapped and differentiated with respect to K.
+    """
+    return _pairs(functions, tuple(orders), plan, K)

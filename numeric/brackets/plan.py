@@ -1,0 +1,175 @@
+"""How fine the quadratures and how long the series must be for a kernel and a tolerance, measured on the host.
+
+Nothing is taken from a formula about poles: steps are halved until the integrals that matter stop moving, series are
+cut where their own measured coefficients fall below the tolerance. Sizes are rounded up to a coarse ladder, so that
+the layers of a network mostly share compiled code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from numeric.brackets.functions import Functions
+from numeric.brackets.hermite import half_line
+from numeric.errors import NumericError
+
+LONGEST_SERIES = 1 << 17
+
+
+def ladder(number: float, ratio: float = 1.25) -> int:
+    """The next size on the ladder of a few standard sizes, a multiple of 8."""
+    size = 8
+    while size < number:
+        size = int(np.ceil(size * ratio / 8)) * 8
+    return size
+
+
+def check_kernel(K: np.ndarray) -> np.ndarray:
+    """A stack (layers, N, N) of finite symmetric kernels with a non-negative diagonal, or one clear sentence."""
+    K = np.asarray(K, dtype=float)
+    if K.ndim not in (2, 3) or K.shape[-1] != K.shape[-2] or K.shape[-1] == 0:
+        raise NumericError(f"A kernel has shape (N, N), or (layers, N, N) for several at once, not {K.shape}.")
+    K = K.reshape(-1, *K.shape[-2:])
+    if not np.all(np.isfinite(K)):
+        raise NumericError("The kernel holds NaN or infinity.")
+    size = np.max(np.abs(K), initial=0.0)
+    if np.max(np.abs(K - np.swapaxes(K, 1, 2))) > 1e-8 * size:
+        raise NumericError("The kernel is not symmetric.")
+    diagonal = np.diagonal(K, axis1=1, axis2=2)
+    if np.min(diagonal) < 0:
+        raise NumericError("The kernel's diagonal holds a negative variance.")
+    excess = np.abs(K) - np.sqrt(diagonal[:, :, None] * diagonal[:, None, :])
+    if np.max(excess) > 1e-6 * size:
+        raise NumericError("The kernel holds a covariance larger than the variances allow: it is no covariance matrix.")
+    return K
+
+
+def largest_correlation(K: np.ndarray) -> float:
+    """The largest |K_ab| / sqrt(K_aa K_bb) off the diagonal of a stack of kernels."""
+    scale = np.sqrt(np.diagonal(K, axis1=1, axis2=2))
+    product = scale[:, :, None] * scale[:, None, :]
+    rho = np.abs(np.divide(K, product, out=np.zeros_like(K), where=product > 0))
+    rho[:, np.eye(K.shape[-1], dtype=bool)] = 0
+    return float(min(rho.max(initial=0.0), 1.0))
+
+
+CHUNK = 1024
+
+
+@partial(jax.jit, static_argnums=(0, 1))
+def _chunk(functions: Functions, order: int, z: jax.Array) -> jax.Array:
+    return functions.derivatives(z, order)
+
+
+def evaluate(functions: Functions, order: int, z: np.ndarray) -> np.ndarray:
+    """sigma^(order) on the host: in pieces of one size, so that one compiled program serves every plan."""
+    flat = np.ravel(z)
+    padded = np.pad(flat, (0, -flat.size % CHUNK)).reshape(-1, CHUNK)
+    values = [np.asarray(_chunk(functions, order, jnp.asarray(row))) for row in padded]
+    return np.concatenate(values)[: flat.size].reshape(z.shape)
+
+
+def hermite_table(nodes: np.ndarray, n: int) -> np.ndarray:
+    """Normalized Hermite polynomials h_0 ... h_{n-1} at the nodes, shape (n, nodes)."""
+    table = np.ones((n, nodes.size))
+    if n > 1:
+        table[1] = nodes
+    for m in range(2, n):
+        table[m] = (nodes * table[m - 1] - np.sqrt(m - 1) * table[m - 2]) / np.sqrt(m)
+    return table
+
+
+def converged_step(
+    functions: Functions, products: Iterable[tuple[int, ...]], variance: float, tolerance: float
+) -> float:
+    """The coarsest step at which all <product of sigma^(k)(z)> at one input of this variance have converged.
+
+    Accuracy is relative to the integral of the absolute value.
+    """
+    products = list(products)
+    orders = sorted({k for product in products for k in product})
+    scale, radius = np.sqrt(variance), gaussian_radius(tolerance)
+    level = 200 * np.finfo(float).eps
+
+    def integrals(step: float) -> tuple[np.ndarray, np.ndarray]:
+        nodes = half_line(step, radius)
+        nodes = np.concatenate([nodes, -nodes])
+        weights = step / np.sqrt(2 * np.pi) * np.exp(-(nodes**2) / 2)
+        values = {k: evaluate(functions, k, scale * nodes) for k in orders}
+        terms = np.array([weights * np.prod([values[k] for k in product], axis=0) for product in products])
+        return terms.sum(axis=1), np.abs(terms).sum(axis=1)
+
+    step = 1.0
+    while step > 2e-4:
+        (coarse, _), (fine, size) = integrals(step), integrals(step * 0.6)
+        if not np.all(np.isfinite(fine)):
+            raise NumericError(f"{functions.name}: its Gaussian integrals at variance {variance:.3g} overflow.")
+        if np.all(np.abs(coarse - fine) <= max(tolerance, level) * size):
+            return step
+        step *= 0.85
+    raise NumericError(f"{functions.name}: the trapezoidal rule does not converge at variance {variance:.3g}.")
+
+
+def gaussian_radius(tolerance: float) -> float:
+    """Beyond this many standard deviations the Gaussian, polynomial growth included, is below the tolerance."""
+    return float(np.sqrt(2 * np.log(1 / max(tolerance, 1e-17))) + 1.2)
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class PairPlan:
+    """Nodes and length of the Mehler series; made by `make_pair_plan`. `tail` estimates the relative error."""
+
+    nodes: jax.Array
+    step: jax.Array
+    tail: jax.Array
+    n: int = field(metadata={"static": True})
+
+
+def make_pair_plan(
+    functions: Functions, K: np.ndarray, highest_order: int = 1, tolerance: float = 1e-13, margin: float = 1.0
+) -> PairPlan:
+    """Plan the pair brackets with derivatives up to `highest_order` for a concrete kernel, or a stack of kernels.
+
+    The plan stays valid for kernels with a smaller diagonal and smaller correlations. `margin` >= 1 widens the
+    largest variance, for kernels that will move (differentiation needs no margin).
+    """
+    K = check_kernel(K)
+    variance = float(np.max(np.diagonal(K, axis1=1, axis2=2))) * margin
+    rho = largest_correlation(K)
+    if variance == 0:
+        variance = 1e-300
+    orders = range(highest_order + 1)
+    step = converged_step(functions, [(k, k) for k in orders], variance, tolerance)
+    n = 64
+    while True:
+        fine = 2 * np.pi / (2 * np.pi / step + np.sqrt(n))
+        nodes = half_line(fine, gaussian_radius(tolerance * 1e-2))
+        nodes = half_line(fine, fine * ladder(nodes.size))
+        weights = fine / np.sqrt(2 * np.pi) * np.exp(-(nodes**2) / 2)
+        table = hermite_table(nodes, n) * weights
+        tails = []
+        for k in orders:
+            plus, minus = (evaluate(functions, k, sign * np.sqrt(variance) * nodes) for sign in (1, -1))
+            c = table @ plus
+            c = c + np.where(np.arange(n) % 2, -1, 1) * (table @ minus)
+            terms = rho ** np.arange(n) * c**2
+            tails.append(np.cumsum(terms[::-1])[::-1] / max(terms.sum(), 1e-300))
+        tail = np.max(tails, axis=0)
+        enough = np.flatnonzero(tail <= 0.01 * tolerance)
+        # the last eighth of the computed terms must be negligible too, or the cut is only the end of the table
+        if enough.size and enough[0] <= 0.8 * n:
+            length = min(ladder(enough[0] + 2), n)
+            return PairPlan(jnp.asarray(nodes), jnp.asarray(fine), jnp.asarray(tail[min(enough[0], n - 1)]), length)
+        n *= 2
+        if n > LONGEST_SERIES:
+            raise NumericError(
+                f"{functions.name}: the Mehler series at variance {variance:.3g} needs more than {LONGEST_SERIES} terms; "
+                "the inputs are too large or the function too sharp."
+            )

@@ -1,0 +1,258 @@
+"""Which pair to condition on for each quadruple of inputs, with how many nodes and terms: the plan of the four-point engine.
+
+A quadruple {a, b, c, d} can be conditioned on any of its six pairs. A repeated label is conditioned on itself, which
+costs one dimension only. For distinct labels a third of all pairs suffices: split the inputs into three groups, then
+two of any four share a group (Turan). Quadruples whose series would be long there (c and d nearly coincident given
+a and b) get the pair that suits them best. Near-singular pairs (a, b) are used only when nothing else is left, which
+happens only if all four inputs nearly coincide; then the conditional spread vanishes and the result is still right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from itertools import combinations_with_replacement, permutations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from numeric.brackets.functions import Functions
+from numeric.brackets.hermite import half_line
+from numeric.brackets.plan import check_kernel, converged_step, evaluate, gaussian_radius, hermite_table, ladder
+
+Pattern = tuple[int, int, int, int]
+PATTERNS: tuple[Pattern, ...] = ((0, 0, 0, 0), (0, 0, 1, 1), (1, 1, 1, 1), (0, 1, 1, 2), (1, 1, 1, 3), (1, 1, 2, 2))
+POSITIONS = ((0, 1, 2, 3), (0, 2, 1, 3), (0, 3, 1, 2), (1, 2, 0, 3), (1, 3, 0, 2), (2, 3, 0, 1))
+LONGEST = 512
+SINGULAR = 1e-6
+CORRELATIONS = np.concatenate([np.linspace(0, 0.9, 19), [0.925, 0.95, 0.97, 0.99, 1.0]])
+SPREADS = np.concatenate([[0.0, 1e-3, 0.01, 0.03], np.linspace(0.1, 1, 10)])
+
+
+def arrangements(patterns: Iterable[Pattern]) -> tuple[Pattern, ...]:
+    """All distinct orderings of the derivative orders, the components that are stored for a sorted quadruple."""
+    return tuple(sorted({p for pattern in patterns for p in permutations(pattern)}))  # type: ignore[misc]
+
+
+def sorted_quadruples(size: int) -> np.ndarray:
+    """All a <= b <= c <= d below `size`, shape (U, 4), in lexicographic order."""
+    return np.array(list(combinations_with_replacement(range(size), 4)), dtype=np.int32).reshape(-1, 4)
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class Bucket:
+    """Conditioning pairs that share node sets and series length. J jobs of at most T quadruples each."""
+
+    pairs: jax.Array  # (J, 2)
+    labels: jax.Array  # (J, M) the inputs that occur as c or d
+    targets: jax.Array  # (J, T, 2) positions of c and d among the labels
+    options: jax.Array  # (J, T) which of POSITIONS
+    slots: jax.Array  # (J, T) index of the sorted quadruple; U for padding
+    nodes: jax.Array  # (chunks, 3, Q)
+    y: jax.Array
+    y_step: jax.Array
+    n: int = field(metadata={"static": True})
+    single: bool = field(metadata={"static": True})
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class QuadruplePlan:
+    """Made by `make_quadruple_plan`; `error` estimates the error relative to the largest entry of each tensor."""
+
+    buckets: tuple[Bucket, ...]
+    error: jax.Array
+    size: int = field(metadata={"static": True})
+
+
+def term_sizes(functions: Functions, orders: Iterable[int], variance: float, step: float, longest: int) -> np.ndarray:
+    """t_n(s): fourth-moment size of C^k_n at conditional spread s (in units of sqrt(variance)), relative to sigma^(k).
+
+    The largest over the orders k; shape (spreads, longest).
+    """
+    scale = np.sqrt(variance)
+    fine = 2 * np.pi / (2 * np.pi / step + np.sqrt(longest))
+    y = half_line(fine, 9.0 + np.sqrt(longest) / 2)
+    y = np.concatenate([-y[::-1], y])
+    table = hermite_table(y, longest) * (fine / np.sqrt(2 * np.pi) * np.exp(-(y**2) / 2))
+    out = np.zeros((SPREADS.size, longest))
+    for row, spread in enumerate(SPREADS):
+        rest = np.sqrt(max(1 - spread**2, 0.0))
+        x = np.linspace(-5, 5, 41) if rest > 0 else np.zeros(1)
+        weight = np.exp(-(x**2) / 2) / np.exp(-(x**2) / 2).sum()
+        z = scale * (rest * x[:, None] + spread * y[None, :])
+        for k in orders:
+            c = evaluate(functions, k, z) @ table.T
+            norm = max(
+                (weight @ evaluate(functions, k, scale * np.linspace(-5, 5, x.size) if rest > 0 else x) ** 4), 1e-300
+            )
+            size = (weight @ c**4 / norm) ** 0.25 if rest > 0 else np.abs(c[0]) / max(np.abs(c[0]).max(), 1e-300)
+            out[row] = np.maximum(out[row], size)
+    return out
+
+
+def series_lengths(sizes: np.ndarray, tolerance: float) -> np.ndarray:
+    """Terms needed for each |r| of CORRELATIONS and each spread of SPREADS; LONGEST + 1 where the table ends first."""
+    n = np.arange(sizes.shape[1])
+    lengths = np.zeros((CORRELATIONS.size, sizes.shape[0]), dtype=int)
+    for i, r in enumerate(CORRELATIONS):
+        tails = np.cumsum((r**n * sizes**2)[:, ::-1], axis=1)[:, ::-1]
+        short = tails <= tolerance
+        lengths[i] = np.where(short.any(axis=1), np.argmax(short, axis=1), LONGEST + 1)
+    return np.maximum.accumulate(np.maximum.accumulate(lengths, axis=0), axis=1)
+
+
+def plane_nodes(step: float, radius: float, half: bool, single: bool, chunk: int) -> np.ndarray:
+    """Nodes of the (disk-pruned) rule for a whitened pair, (chunks, 3, chunk); half of them when parity gives the rest."""
+    line = half_line(step, radius)
+    full = np.concatenate([-line[::-1], line])
+    if single:
+        x = np.stack([line if half else full, np.zeros(line.size if half else full.size)])
+        w = step / np.sqrt(2 * np.pi) * np.exp(-(x[0] ** 2) / 2)
+    else:
+        x = np.stack([v.ravel() for v in np.meshgrid(line if half else full, full, indexing="ij")])
+        x = x[:, (x**2).sum(axis=0) <= radius**2]
+        w = step**2 / (2 * np.pi) * np.exp(-(x**2).sum(axis=0) / 2)
+    nodes = np.concatenate([x, (2 * w if half else w)[None]])
+    chunk = min(chunk, nodes.shape[1])
+    count = ladder(-(-nodes.shape[1] // chunk)) if nodes.shape[1] > 8 * chunk else -(-nodes.shape[1] // chunk)
+    nodes = np.pad(nodes, ((0, 0), (0, count * chunk - nodes.shape[1])))
+    return nodes.reshape(3, count, chunk).transpose(1, 0, 2)
+
+
+def _needs(K: np.ndarray, lengths: np.ndarray, variance: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Series length for conditioning on (a, b) and expanding (c, d), spreads s_c given (a, b), and 1 - rho_ab^2."""
+    size = K.shape[-1]
+    need = np.zeros((size,) * 4, dtype=np.int16)
+    spread = np.zeros((size,) * 3)
+    gap = np.ones((size, size))
+    for kernel in K:
+        diagonal = np.diagonal(kernel)
+        for a in range(size):
+            first = kernel[a] / np.sqrt(diagonal[a]) if diagonal[a] > 0 else np.zeros(size)
+            for b in range(a, size):
+                rest = diagonal[b] - first[b] ** 2
+                if a != b and diagonal[b] > 0:
+                    gap[a, b] = gap[b, a] = min(gap[a, b], max(rest / diagonal[b], 0.0))
+                second = np.zeros(size)
+                if a != b and rest > 1e-14 * diagonal[b]:
+                    second = (kernel[b] - first[b] * first) / np.sqrt(rest)
+                s = np.sqrt(np.maximum(diagonal - first**2 - second**2, 1e-14 * diagonal))
+                product = s[:, None] * s[None, :]
+                kappa = kernel - np.outer(first, first) - np.outer(second, second)
+                r = np.minimum(np.abs(np.divide(kappa, product, out=np.zeros_like(kappa), where=product > 0)), 1)
+                relative = np.minimum(s / np.sqrt(variance), 1)
+                i = np.searchsorted(CORRELATIONS, r)
+                j = np.searchsorted(SPREADS, np.sqrt(relative[:, None] * relative[None, :]))
+                need[a, b] = np.maximum(
+                    need[a, b], lengths[np.minimum(i, CORRELATIONS.size - 1), np.minimum(j, SPREADS.size - 1)]
+                )
+                need[b, a] = need[a, b]
+                spread[a, b] = spread[b, a] = np.maximum(spread[a, b], relative)
+    return need, spread, gap
+
+
+def _choose(quadruples: np.ndarray, need: np.ndarray, gap: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """For every sorted quadruple the option (index into POSITIONS) and its series length."""
+    size = need.shape[0]
+    picked = np.stack([quadruples[:, p] for p in POSITIONS], axis=1)  # (U, 6, 4)
+    a, b, c, d = np.moveaxis(picked, 2, 0)
+    length = need[a, b, c, d].astype(float)
+    singular = (a != b) & (gap[a, b] < SINGULAR)
+    cost = length + np.where(singular, 1e6 * (2 - gap[a, b]), 0.0)
+    group = np.arange(size) % 3
+    cheap = (a == b) | ((group[a] == group[b]) & ~singular)
+    restricted = np.where(cheap, cost, np.inf)
+    best = restricted.min(axis=1)
+    finite = best[np.isfinite(best)]
+    cut = np.quantile(finite, 0.95) + 8 if finite.size else 0.0
+    distinct = (a != b).all(axis=1)
+    hard = (best > cut) & (best > 1.3 * cost.min(axis=1)) & (distinct | (best > 2 * cost.min(axis=1)))
+    used = cheap.copy()
+    chosen = np.argmin(cost[hard], axis=1)
+    extra = np.zeros((size, size), dtype=bool)
+    rows = np.flatnonzero(hard)
+    extra[a[rows, chosen], b[rows, chosen]] = True
+    used |= extra[a, b] | extra[b, a]
+    final = np.where(used, cost, np.inf)
+    option = np.argmin(final, axis=1)
+    return option, np.take_along_axis(length, option[:, None], axis=1)[:, 0]
+
+
+def make_quadruple_plan(
+    functions: Functions,
+    K: np.ndarray,
+    patterns: Iterable[Pattern] = PATTERNS,
+    tolerance: float = 1e-9,
+    margin: float = 1.0,
+) -> QuadruplePlan:
+    """Plan the four-point brackets for a concrete kernel (N, N), or a stack of kernels for which one plan shall hold."""
+    K = check_kernel(K)
+    size = K.shape[-1]
+    patterns = tuple(patterns)
+    quadruples = sorted_quadruples(size)
+    variance = max(float(np.max(np.diagonal(K, axis1=1, axis2=2))) * margin, 1e-300)
+    orders = sorted({k for p in patterns for k in p})
+    step = converged_step(functions, patterns, variance, tolerance)
+    sizes = term_sizes(functions, orders, variance, step, LONGEST if variance > 1 else 128)
+    lengths = series_lengths(sizes, 0.1 * tolerance)
+    need, spread, gap = _needs(K, lengths, variance)
+    option, length = _choose(quadruples, need, gap)
+    length = np.minimum(length, LONGEST)
+    single = np.array([quadruples[u, POSITIONS[o][0]] == quadruples[u, POSITIONS[o][1]] for u, o in enumerate(option)])
+    radius = gaussian_radius(0.1 * tolerance)
+    buckets = []
+    for alone in (True, False):
+        members = np.flatnonzero(single == alone)
+        if not members.size:
+            continue
+        low = ladder(np.quantile(length[members], 0.9) + 1, 1.4)
+        for chosen in (members[length[members] < low], members[length[members] >= low]):
+            if chosen.size:
+                buckets.append(
+                    _bucket(
+                        functions, quadruples, option, length, spread, sizes, chosen, alone, step, radius, tolerance
+                    )
+                )
+    return QuadruplePlan(tuple(buckets), jnp.asarray(tolerance), size)
+
+
+def _bucket(functions, quadruples, option, length, spread, sizes, members, single, step, radius, tolerance) -> Bucket:
+    size = int(quadruples.max()) + 1
+    picked = np.take_along_axis(quadruples[members], np.array(POSITIONS)[option[members]], axis=1)
+    pairs, job = np.unique(picked[:, :2], axis=0, return_inverse=True)
+    job = job.ravel()
+    counts = np.bincount(job)
+    J, T = len(pairs), int(counts.max())
+    order = np.argsort(job, kind="stable")
+    place = np.concatenate([np.arange(c) for c in counts])
+    used = np.zeros((J, size), dtype=bool)
+    used[job, picked[:, 2]] = used[job, picked[:, 3]] = True
+    M = min(size, -(-int(used.sum(axis=1).max()) // 4) * 4)
+    labels = np.argsort(~used, axis=1, kind="stable")[:, :M]
+    position = np.zeros((J, size), dtype=np.int32)
+    np.put_along_axis(position, labels, np.arange(M, dtype=np.int32)[None, :], axis=1)
+    targets = np.zeros((J, T, 2), dtype=np.int32)
+    options = np.zeros((J, T), dtype=np.int32)
+    slots = np.full((J, T), len(quadruples), dtype=np.int32)
+    rows, where = job[order], (job[order], place)
+    targets[where] = np.stack([position[rows, picked[order, 2]], position[rows, picked[order, 3]]], axis=1)
+    options[where] = option[members][order]
+    slots[where] = members[order]
+    n = ladder(length[members].max() + 1, 1.4)
+    widest = float(np.max(spread[picked[:, 0], picked[:, 1]][np.arange(len(picked))[:, None], picked[:, 2:]]))
+    row = min(int(np.searchsorted(SPREADS, widest)), SPREADS.size - 1)
+    y_step = 2 * np.pi / (max(2 * np.pi / step * widest, 2 * np.pi / 0.9) + np.sqrt(n))
+    reach = np.arange(4.0, 40.0, 0.25)
+    tails = np.abs(hermite_table(reach, n)) * np.exp(-(reach**2) / 2) * np.maximum(sizes[row, :n], 1e-300)[:, None]
+    far = reach[np.flatnonzero(tails.max(axis=0) > 0.1 * tolerance)]
+    y = half_line(y_step, max(radius, far[-1] + 0.25 if far.size else 0.0))
+    y = np.concatenate([-y[::-1], y])
+    chunk = int(np.clip(2**20 // (M * y.size), 64, 1024))
+    nodes = plane_nodes(step, radius, functions.parity != 0, single, chunk)
+    return Bucket(
+        jnp.asarray(pairs), jnp.asarray(labels), jnp.asarray(targets), jnp.asarray(options), jnp.asarray(slots),
+        jnp.asarray(nodes), jnp.asarray(y), jnp.asarray(y_step), n, single,
+    )  # fmt: skip

@@ -1,0 +1,152 @@
+"""Four-point brackets <sigma^(i)_a sigma^(j)_b sigma^(k)_c sigma^(l)_d>: unique entries, tensors, blocks, derivatives.
+
+Only sorted quadruples a <= b <= c <= d are computed, each with all distinct orderings of the derivative orders; a
+tensor or any block of it is gathered from them. Derivatives with respect to K follow from integration by parts:
+d<f> = sum over pairs of slots <d_i d_j f> dK_ij + 1/2 sum over slots <d_i^2 f> dK_ii, with `jax.custom_jvp`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import partial
+from itertools import combinations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from numeric.brackets.conditioned import conditioned
+from numeric.brackets.functions import Functions
+from numeric.brackets.quadplan import (
+    PATTERNS,
+    POSITIONS,
+    Bucket,
+    Pattern,
+    QuadruplePlan,
+    arrangements,
+    sorted_quadruples,
+)
+
+
+def _permuted(components: tuple[Pattern, ...]) -> np.ndarray:
+    """[option, component]: the component that holds (orders at a, b, c, d) for the component at the sorted labels."""
+    index = {p: i for i, p in enumerate(components)}
+    return np.array([[index[tuple(p[x] for x in where)] for p in components] for where in POSITIONS])  # type: ignore[index]
+
+
+def _fill(functions: Functions, components: tuple[Pattern, ...], bucket: Bucket, K: Array, out: Array) -> Array:
+    table = jnp.asarray(_permuted(components))
+    nodes, y, y_step = (x.astype(K.dtype) for x in (bucket.nodes, bucket.y, bucket.y_step))
+
+    def job(out: Array, item: tuple[Array, ...]) -> tuple[Array, None]:
+        pair, labels, targets, options, slots = item
+        values = conditioned(
+            functions, components, bucket.n, bucket.single, K, pair, labels, nodes, y, y_step
+        )  # (components, M, M)
+        picked = values[table[options], targets[:, :1], targets[:, 1:]]  # (T, components)
+        return out.at[slots].set(picked), None
+
+    jobs = (bucket.pairs, bucket.labels, bucket.targets, bucket.options, bucket.slots)
+    return jax.lax.scan(job, out, jobs)[0]
+
+
+def _conditioned_series(functions: Functions, components: tuple[Pattern, ...], plan: QuadruplePlan, K: Array) -> Array:
+    count = len(sorted_quadruples(plan.size))
+    out = jnp.zeros((count + 1, len(components)), K.dtype)
+    for bucket in plan.buckets:
+        out = _fill(functions, components, bucket, K, out)
+    return out[:count]
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(0, 1))
+def _unique(functions: Functions, patterns: tuple[Pattern, ...], plan: QuadruplePlan, K: Array) -> Array:
+    return _conditioned_series(functions, arrangements(patterns), plan, K)
+
+
+def raised(pattern: Pattern, *slots: int) -> Pattern:
+    """The pattern with one more derivative at each of the slots."""
+    return tuple(k + slots.count(i) for i, k in enumerate(pattern))  # type: ignore[return-value]
+
+
+@_unique.defjvp
+def _unique_jvp(functions, patterns, primals, tangents):
+    plan, K = primals
+    dK = tangents[1]
+    components = arrangements(patterns)
+    slots = list(combinations(range(4), 2)) + [(i, i) for i in range(4)]
+    wider = sorted({tuple(sorted(raised(p, *pair))) for p in components for pair in slots} | set(patterns))
+    values = _unique(functions, tuple(wider), plan, K)
+    index = {p: i for i, p in enumerate(arrangements(wider))}
+    quadruples = sorted_quadruples(plan.size)
+    tangent = jnp.zeros((len(quadruples), len(components)), K.dtype)
+    for i, j in slots:
+        columns = np.array([index[raised(p, i, j)] for p in components])
+        change = dK[quadruples[:, i], quadruples[:, j]] * (0.5 if i == j else 1.0)
+        tangent = tangent + values[:, columns] * change[:, None]
+    return values[:, np.array([index[p] for p in components])], tangent
+
+
+def unique_quadruples(
+    functions: Functions, K: Array, plan: QuadruplePlan, patterns: Iterable[Pattern] = PATTERNS
+) -> Array:
+    """The stored form: shape (U, components), rows `sorted_quadruples(N)`, columns `arrangements(patterns)`."""
+    return _unique(functions, tuple(tuple(sorted(p)) for p in patterns), plan, K)  # type: ignore[misc]
+
+
+def _slot(labels: list[Array], size: int) -> Array:
+    """Index of a sorted quadruple in the lexicographic list: a sum of binomials, exact in integers."""
+    total = jnp.zeros_like(labels[0])
+    previous: Array | int = 0
+    for position, label in enumerate(labels):
+        rest = 4 - position  # labels from here on, this one included, are >= previous
+        # quadruples that are skipped: those with this label in [previous, label)
+        total = total + _multisets(size - previous, rest) - _multisets(size - label, rest)
+        previous = label
+    return total
+
+
+def _multisets(kinds: Array | int, count: int) -> Array | int:
+    """Multisets of `count` elements out of `kinds`: binomial(kinds + count - 1, count)."""
+    product: Array | int = 1
+    for i in range(count):
+        product = product * (kinds + i) // (i + 1)
+    return product
+
+
+def block(
+    unique: Array, patterns: Iterable[Pattern], pattern: Pattern, size: int, first: Array, second: Array
+) -> Array:
+    """Rows of a tensor: M[p, c, d] for the leading label pairs (first[p], second[p]), orders `pattern` at (a, b, c, d)."""
+    components = arrangements(tuple(sorted(p)) for p in patterns)  # type: ignore[misc]
+    index = {p: i for i, p in enumerate(components)}
+    c, d = jnp.meshgrid(jnp.arange(size), jnp.arange(size), indexing="ij")
+    labels = jnp.stack(jnp.broadcast_arrays(first[:, None, None], second[:, None, None], c[None], d[None]), axis=-1)
+    rank = jnp.argsort(labels, axis=-1, stable=True)
+    ordered = jnp.take_along_axis(labels, rank, axis=-1)
+    slot = _slot([ordered[..., i] for i in range(4)], size)
+    top = max(pattern) + 1
+    codes = np.zeros(top**4, dtype=np.int32)
+    for p, i in index.items():
+        if sorted(p) == sorted(pattern):
+            codes[sum(k * top ** (3 - x) for x, k in enumerate(p))] = i
+    orders = jnp.asarray(pattern)[rank]
+    code = sum(orders[..., x] * top ** (3 - x) for x in range(4))
+    return unique[slot, jnp.asarray(codes)[code]]
+
+
+def quadruple_brackets(
+    functions: Functions,
+    K: Array,
+    plan: QuadruplePlan,
+    patterns: Iterable[Pattern] = PATTERNS,
+    rows: tuple[Array, Array] | None = None,
+) -> dict[Pattern, Array]:
+    """{pattern: tensor}: all N^4 entries, or those with the leading label pairs `rows` = (a's, b's): (P, N, N)."""
+    patterns = tuple(patterns)
+    unique = unique_quadruples(functions, K, plan, patterns)
+    size = plan.size
+    if rows is None:
+        first, second = (x.ravel() for x in jnp.meshgrid(jnp.arange(size), jnp.arange(size), indexing="ij"))
+        return {p: block(unique, patterns, p, size, first, second).reshape((size,) * 4) for p in patterns}
+    return {p: block(unique, patterns, p, size, *rows) for p in patterns}
