@@ -1,0 +1,78 @@
+r"""How the learning rates depend on the layer: constant, a power law, or what the equivalence principle demands.
+
+The contribution of layer l to the NTK of layer L is (lambda_b^(l) + lambda_W^(l) <ss>^(l-1)) prod_{l'=l}^{L-1}
+chi_perp^(l'). With prod chi_perp ~ (l/L)^(p_perp) and <ss>^(l) ~ l^(-p_ss), all layers contribute equally if
+lambda_b ~ l^(-p_perp) and lambda_W ~ l^(p_ss - p_perp); the sum of L such contributions is L^(1 - p_perp), which the
+factor L^(p_perp - 1) makes of order one: the seeds' (10.74), (infinity.29), (infinity.45), derived.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import sympy as sp
+
+from derive.errors import DeriveError
+from derive.symbols import L, ell, lambda_b, lambda_W
+
+
+@dataclass(frozen=True)
+class LearningRates:
+    """lambda_b^(l) = lambda_b l^(-bias) L^(-depth) and lambda_W^(l) = lambda_W l^(-weight) L^(-depth)."""
+
+    bias: sp.Expr
+    weight: sp.Expr
+    depth: sp.Expr
+    rule: str
+
+    @property
+    def expressions(self) -> tuple[sp.Expr, sp.Expr]:
+        """lambda_b^(l) and lambda_W^(l) as functions of the layer."""
+        common = L**-self.depth
+        return lambda_b * ell**-self.bias * common, lambda_W * ell**-self.weight * common
+
+
+def equivalence(p_perp: sp.Expr, p_ss: sp.Expr) -> LearningRates:
+    """The learning rates of the equivalence principle, from the depth scaling of prod chi_perp and of <ss>.
+
+    >>> equivalence(sp.Integer(1), sp.Integer(1)).expressions                # tanh
+    (lambda_b/ell, lambda_W)
+    >>> equivalence(sp.Integer(0), sp.Integer(0)).expressions                # relu
+    (lambda_b/L, lambda_W/L)
+    """
+    return LearningRates(p_perp, p_perp - p_ss, 1 - p_perp, "equivalence")
+
+
+CONSTANT = LearningRates(sp.S.Zero, sp.S.Zero, sp.S.Zero, "constant")
+
+
+def power_law(bias: Any, weight: Any) -> LearningRates:
+    """lambda_b^(l) = lambda_b l^(-bias), lambda_W^(l) = lambda_W l^(-weight), with rational exponents."""
+    exponents = []
+    for exponent in (bias, weight):
+        try:
+            fraction = Fraction(str(exponent))
+        except ValueError:
+            raise DeriveError(f"a learning rate's exponent is a rational number, not {exponent!r}") from None
+        exponents.append(sp.Rational(fraction.numerator, fraction.denominator))
+    return LearningRates(exponents[0], exponents[1], sp.S.Zero, f"power({exponents[0]},{exponents[1]})")
+
+
+def parse_rule(rule: Any) -> LearningRates | None:
+    """The rule that a user names; None for the equivalence principle, which the fixed point decides.
+
+    >>> parse_rule("power(1/2,0)").bias
+    1/2
+    """
+    if isinstance(rule, LearningRates):
+        return rule
+    text = str(rule).replace(" ", "")
+    if text == "equivalence":
+        return None
+    if text == "constant":
+        return CONSTANT
+    if text.startswith("power(") and text.endswith(")") and text.count(",") == 1:
+        return power_law(*text[6:-1].split(","))
+    raise DeriveError(f"learning rates are 'equivalence', 'constant' or 'power(p_b,p_W)', not {rule!r}")
