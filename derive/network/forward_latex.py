@@ -53,11 +53,15 @@ def term_latex(term: ForwardTerm) -> str:
     return text
 
 
-def forward_latex(kind: str, layer: Layer = MLP) -> str:
-    """The whole equation, one line a term."""
+def left_side(kind: str) -> str:
+    """The object at layer l+1 with its indices."""
     vertices = OBJECTS[kind].vertices
     neurons = "".join(f"i_{v}" for v in vertices)
     samples = "".join(rf"\delta_{v}" for v in vertices)
-    left = rf"{OBJECT_LATEX[kind]}^{{(\ell+1)}}_{{{neurons};{samples}}}"
-    lines = " \\\\\n&+ ".join(term_latex(t) for t in forward_object(kind, layer))
-    return f"{left} &= {lines}"
+    return rf"{OBJECT_LATEX[kind]}^{{(\ell+1)}}_{{{neurons};{samples}}}"
+
+
+def forward_latex(kind: str, layer: Layer = MLP) -> str:
+    """The whole equation, one line a term."""
+    terms = forward_object(kind, layer)
+    return f"{left_side(kind)} &= " + " \\\\\n&+ ".join(map(term_latex, terms))

@@ -1,0 +1,58 @@
+"""`derive forward`: the stochastic forward equation of z, the NTK, the dNTK or a ddNTK."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from derive.cache import recall
+from derive.cli.output import print_json
+from derive.cli.recursion import LAYER_NAMES
+
+
+def answer(kind: str, layer: str) -> dict[str, Any]:
+    """The JSON of one forward equation."""
+    from derive.network import LAYERS, forward_latex, forward_object
+    from derive.network.forward_latex import left_side, term_latex
+
+    terms = forward_object(kind, LAYERS[layer])
+    return {
+        "object": kind,
+        "definition": str(LAYERS[layer]),
+        "left": left_side(kind),
+        "latex": forward_latex(kind, LAYERS[layer]),
+        "terms": [
+            {
+                "latex": term_latex(t),
+                "contractions": [{"vertices": list(c.vertices), "parameter": c.term.name} for c in t.contractions],
+                "objects": [tree.kind for tree in t.trees],
+            }
+            for t in terms
+        ],
+    }
+
+
+@click.command(epilog="Example: derive forward ddI --latex")
+@click.argument("object_name", metavar="OBJECT")
+@click.option("--layer", type=click.Choice(LAYER_NAMES), default="mlp", help="The layer's definition.")
+@click.option("--latex", is_flag=True, help="Only the equation, in LaTeX.")
+@click.option("--json", "as_json", is_flag=True, help="Everything, as JSON.")
+def command(object_name: str, layer: str, latex: bool, as_json: bool) -> None:
+    """Derive how OBJECT (z, H, dH, ddI or ddII) of layer l+1 is made of objects of layer l, before any average."""
+    found = recall("forward", [object_name, layer], lambda: answer(object_name, layer))
+    if as_json:
+        print_json(found)
+    elif latex:
+        click.echo(found["latex"])
+    else:
+        click.echo(f"{object_name} of layer l+1, from layer l, for {found['definition']}\n")
+        click.echo(found["left"])
+        for number, term in enumerate(found["terms"]):
+            own = ", ".join(
+                f"{c['parameter']} with vertices {c['vertices'][0]}-{c['vertices'][1]}" for c in term["contractions"]
+            )
+            click.echo(f"  {'=' if number == 0 else '+'} {term['latex']}")
+            click.echo(
+                f"      contractions of layer l+1: {own or 'none'}; below: {' '.join(term['objects']) or 'none'}"
+            )
