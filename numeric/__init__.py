@@ -6,3 +6,9 @@ Importing this package switches JAX's 64-bit mode on and keeps compiled programs
 from numeric.runtime import configure
 
 configure()
+
+from numeric.errors import MissingTensor, NonFiniteFlow, NumericError  # noqa: E402
+from numeric.flow import flow  # noqa: E402
+from numeric.results import Flow, Layer  # noqa: E402
+
+__all__ = ["Flow", "Layer", "MissingTensor", "NonFiniteFlow", "NumericError", "flow"]

@@ -17,7 +17,11 @@ def configure() -> None:
     """Switch on 64-bit types and the on-disk compilation cache (idempotent)."""
     jax.config.update("jax_enable_x64", True)
     chosen = os.environ.get("NUMERIC_CACHE_DIR")
-    if jax.config.values.get("jax_compilation_cache_dir") or os.environ.get("JAX_COMPILATION_CACHE_DIR") or chosen == "":
+    if (
+        getattr(jax.config, "jax_compilation_cache_dir", None)
+        or os.environ.get("JAX_COMPILATION_CACHE_DIR")
+        or chosen == ""
+    ):
         return
     folder = Path(chosen) if chosen else Path(platformdirs.user_cache_dir("effective-theory")) / "jax"
     jax.config.update("jax_compilation_cache_dir", str(folder))

@@ -1,0 +1,75 @@
+"""The pure core of the flow: the first layer, and one layer step on arrays. It can be jitted, mapped, differentiated.
+
+The brackets come from `numeric.brackets` by a plan that was chosen beforehand; the recursions from generated code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from numeric.brackets import Functions
+from numeric.engine import Plan, brackets
+from numeric.inputs import HYPERPARAMETERS, Parameters
+from numeric.steps import Steps, Values, View
+
+Tensors = dict[str, jax.Array]
+
+
+def layer_values(parameters: Parameters, widths: tuple[int, ...], layer: int) -> Values:
+    """C_b, C_W, lambda_b, lambda_W of a layer (counted from 1) and the ratio r of the step that leads to it."""
+    values = {name: getattr(parameters, name)[layer - 1] for name in HYPERPARAMETERS}
+    ratio = widths[layer - 1] / widths[layer - 2] if layer > 1 else 1.0
+    return values | {"r": jnp.asarray(ratio, values["C_W"].dtype)}
+
+
+def first_layer(steps: Steps, names: tuple[str, ...], X: jax.Array, values: Values) -> Tensors:
+    """Layer 1: K and Theta from the inputs, all others zero."""
+    size = X.shape[0]
+    gram = X @ X.T / X.shape[1]
+    tensors = {}
+    for name in names:
+        step = steps[name]
+        start = step.first(values, View(gram, step.rank)) if step.first is not None else jnp.zeros((), X.dtype)
+        tensors[name] = jnp.broadcast_to(start, (size,) * step.rank).astype(X.dtype)
+    return tensors
+
+
+def needed(steps: Steps, names: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The pair and four-point patterns that a set of tensors uses."""
+    pairs = sorted({pattern for name in names for pattern in steps[name].pairs})
+    quads = sorted({pattern for name in names for pattern in steps[name].quads})
+    return tuple(pairs), tuple(quads)
+
+
+def advance(
+    functions: Functions, steps: Steps, names: tuple[str, ...], plan: Plan, values: Values, tensors: Tensors
+) -> Tensors:
+    """All tensors of the next layer."""
+    pairs, quads = brackets(functions, plan, tensors["K"], *needed(steps, names))
+    return combine(steps, names, values, tensors, pairs, quads)
+
+
+def combine(
+    steps: Steps,
+    names: tuple[str, ...],
+    values: Values,
+    tensors: Mapping[str, jax.Array],
+    pairs: Mapping[str, jax.Array],
+    quads: Mapping[str, jax.Array],
+    block: tuple[Any, int] | None = None,
+) -> Tensors:
+    """The recursions, given the brackets; `block = (start, size)` restricts four-index tensors' first axis."""
+    out = {}
+    for name in names:
+        step = steps[name]
+        part = block if step.rank == 4 else None
+
+        def views(arrays: Mapping[str, jax.Array], rank: int = step.rank, part: Any = part) -> dict[str, View]:
+            return {key: View(array, rank, part) for key, array in arrays.items()}
+
+        out[name] = step.advance(values, views(pairs), views(quads), views(tensors)).astype(tensors["K"].dtype)
+    return out

@@ -1,0 +1,103 @@
+"""What a user hands to `flow`, checked and brought into one form; each complaint is one clear sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from numeric.errors import NumericError
+
+HYPERPARAMETERS = ("C_b", "C_W", "lambda_b", "lambda_W")
+FLOATS = {"float64": jnp.float64, "float32": jnp.float32}
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class Parameters:
+    """Per-layer hyperparameters, each an array of L values: entry l - 1 belongs to layer l."""
+
+    C_b: jax.Array
+    C_W: jax.Array
+    lambda_b: jax.Array
+    lambda_W: jax.Array
+
+
+def is_traced(*values: Any) -> bool:
+    """Whether JAX is transforming: then values cannot be looked at."""
+    return any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree_util.tree_leaves(values))
+
+
+def read_dtype(dtype: Any) -> Any:
+    """float64 or float32, by name or type."""
+    name = dtype if isinstance(dtype, str) else getattr(dtype, "__name__", str(dtype))
+    if name not in FLOATS:
+        raise NumericError(f"dtype is float64 or float32, not {name}.")
+    return FLOATS[name]
+
+
+def read_inputs(X: Any, dtype: Any) -> jax.Array:
+    """X as an array of shape (N, n_0)."""
+    if not is_traced(X):
+        try:
+            host = np.asarray(X, dtype=float)
+        except (TypeError, ValueError):
+            raise NumericError("X must be a rectangular array of real numbers, one row for each input.") from None
+        if host.ndim != 2 or 0 in host.shape:
+            raise NumericError(f"X must have shape (N, n_0), one row for each input; its shape is {host.shape}.")
+        if not np.isfinite(host).all():
+            row = int(np.argwhere(~np.isfinite(host).all(axis=1))[0, 0])
+            raise NumericError(f"Input {row} of X holds NaN or infinity.")
+        X = host
+    array = jnp.asarray(X, dtype=dtype)
+    if array.ndim != 2:
+        raise NumericError(f"X must have shape (N, n_0), one row for each input; its shape is {array.shape}.")
+    return array
+
+
+def read_depth(depth: Any) -> int:
+    """L, the number of weight layers."""
+    if isinstance(depth, bool) or not isinstance(depth, int | np.integer) or depth < 1:
+        raise NumericError(f"depth is the number of weight layers, a whole number from 1 on, not {depth!r}.")
+    return int(depth)
+
+
+def read_widths(width: Any, depth: int, n_0: int) -> tuple[int, ...]:
+    """(n_0, n_1, ..., n_{L-1}): the input dimension and the hidden widths."""
+    if isinstance(width, Sequence | np.ndarray) and not isinstance(width, str):
+        widths = list(width)
+        if len(widths) != depth - 1:
+            raise NumericError(f"depth {depth} has {depth - 1} hidden layers, but {len(widths)} widths are given.")
+    else:
+        widths = [width] * (depth - 1)
+    for value in widths:
+        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+            raise NumericError(f"A width is a whole number from 1 on, not {value!r}.")
+    return (n_0, *(int(value) for value in widths))
+
+
+def read_parameters(depth: int, dtype: Any, **given: Any) -> Parameters:
+    """Scalars or L values each, as arrays of length L."""
+    arrays = {}
+    for name in HYPERPARAMETERS:
+        value = given[name]
+        if not is_traced(value):
+            try:
+                value = np.asarray(value, dtype=float)
+            except (TypeError, ValueError):
+                raise NumericError(f"{name} must be a number or a sequence of {depth} numbers.") from None
+            if not np.isfinite(value).all():
+                raise NumericError(f"{name} holds NaN or infinity.")
+            if (value < 0).any():
+                raise NumericError(f"{name} must not be negative; it is {float(value.min()):g}.")
+        array = jnp.asarray(value, dtype=dtype)
+        if array.shape not in ((), (depth,)):
+            raise NumericError(
+                f"{name} must be one number or {depth} numbers, one a layer; its shape is {array.shape}."
+            )
+        arrays[name] = jnp.broadcast_to(array, (depth,))
+    return Parameters(**arrays)
