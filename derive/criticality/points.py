@@ -1,0 +1,84 @@
+"""What a criticality analysis returns: critical points, the universality class, the reason and the steps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import sympy as sp
+
+from derive.activations import Activation
+
+SCALE_INVARIANT = "scale-invariant"
+ZERO = "K*=0"
+ZERO_NON_ANALYTIC = "K*=0 non-analytic"
+HALF_STABLE = "half-stable"
+NONE = "none"
+
+STABLE = "stable"
+UNSTABLE = "unstable"
+MARGINAL = "marginal"
+FROM_ABOVE = "half-stable: attracts from above"
+FROM_BELOW = "half-stable: attracts from below"
+
+
+@dataclass(frozen=True)
+class CriticalPoint:
+    """chi_parallel = chi_perp = 1 at K* = C_b + C_W <s s>_{K*}; exact numbers where they exist, else 30-digit floats.
+
+    `approach` is (power, coefficient) of the leading term of K' - K in (K - K*); None where K is constant.
+    """
+
+    K_star: sp.Expr
+    C_W: sp.Expr
+    C_b: sp.Expr
+    stability: str
+    universality_class: str
+    approach: tuple[sp.Expr, sp.Expr] | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        from derive.cli.output import exact
+
+        return {
+            "K_star": exact(self.K_star),
+            "C_W": exact(self.C_W),
+            "C_b": exact(self.C_b),
+            "stability": self.stability,
+            "class": self.universality_class,
+        }
+
+
+@dataclass(frozen=True)
+class Inadmissible:
+    """A solution of chi_parallel = chi_perp = 1 that no initialization can reach, since it needs C_b < 0."""
+
+    K_star: sp.Expr
+    C_W: sp.Expr
+    C_b: sp.Expr
+
+
+@dataclass(frozen=True)
+class Criticality:
+    """All critical points of an activation, the recommended one first."""
+
+    activation: Activation
+    universality_class: str
+    points: tuple[CriticalPoint, ...]
+    reason: str
+    steps: tuple[str, ...] = ()
+    chi_parallel: sp.Expr | None = None
+    chi_perp: sp.Expr | None = None
+    inadmissible: tuple[Inadmissible, ...] = field(default=())
+
+    def to_json(self) -> dict[str, Any]:
+        """The data of `derive criticality --json`."""
+        return {
+            "activation": self.activation.name,
+            "expression": str(self.activation.expression),
+            "class": self.universality_class,
+            "points": [point.to_json() for point in self.points],
+            "reason": self.reason,
+            "chi_parallel": None if self.chi_parallel is None else str(self.chi_parallel),
+            "chi_perp": None if self.chi_perp is None else str(self.chi_perp),
+            "steps": list(self.steps),
+        }

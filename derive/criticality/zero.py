@@ -1,0 +1,71 @@
+"""Criticality at K* = 0: the kernel's step as a series in K decides C_W, the class and the stability."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import sympy as sp
+
+from derive.activations import Activation
+from derive.criticality.points import MARGINAL, STABLE, UNSTABLE, ZERO, ZERO_NON_ANALYTIC, CriticalPoint
+from derive.gaussian import Bracket, Sigma, series
+from derive.symbols import K
+
+ORDER = 6
+"""Corrections to K' = K are looked for up to this power of K."""
+
+
+@dataclass(frozen=True)
+class AtZero:
+    """The outcome at K* = 0: a critical point or the condition that fails, and the steps that show it."""
+
+    point: CriticalPoint | None
+    failure: str
+    steps: tuple[str, ...]
+
+
+def is_zero(value: sp.Expr) -> bool:
+    """Whether an exact number vanishes: 40 digits decide that it does not, `simplify` that it does."""
+    if value.is_zero is not None:
+        return bool(value.is_zero)
+    return bool(abs(value.evalf(40)) < sp.Float("1e-30") and sp.simplify(value) == 0)
+
+
+def at_zero(activation: Activation) -> AtZero:
+    """K* = 0 needs sigma(0) = 0 (then C_b = 0) and a slope at 0 that C_W can bring to chi = 1."""
+    kernel = series(Bracket(Sigma(0), Sigma(0)), activation, ORDER)
+    slope = series(Bracket(Sigma(0, 1), Sigma(0, 1)), activation, ORDER - 1)
+    sigma_0, mean_slope = kernel.coefficient(0), slope.coefficient(0)
+    steps = [f"Near K = 0:  <s s> = {_text(kernel)},  <s' s'> = {_text(slope)}."]
+    if not is_zero(sigma_0):
+        failure = f"K* = 0 needs sigma(0) = 0, but sigma(0)^2 = {sigma_0}"
+        return AtZero(None, failure, (*steps, failure + "."))
+    if is_zero(mean_slope):
+        failure = "at K* = 0 chi_perp = C_W sigma'(0)^2 vanishes for every C_W, since sigma'(0) = 0"
+        return AtZero(None, failure, (*steps, failure[0].upper() + failure[1:] + "."))
+    weight = sp.radsimp(sp.simplify(1 / mean_slope))
+    steps.append(
+        f"K* = 0 is a fixed point with C_b = 0; there chi_parallel = chi_perp = C_W ({mean_slope}), so C_W = {weight}."
+    )
+    corrections = {p: sp.simplify(weight * c) for p, c in kernel.coefficients.items() if p > 1 and not is_zero(c)}
+    half_integers = kernel.has_half_integer_powers or slope.has_half_integer_powers
+    name = ZERO_NON_ANALYTIC if half_integers else ZERO
+    if not corrections:
+        steps.append(f"K' = K up to O(K^{kernel.remainder}): marginal.")
+        return AtZero(CriticalPoint(sp.S.Zero, weight, sp.S.Zero, MARGINAL, name), "", tuple(steps))
+    power = min(corrections)
+    coefficient = corrections[power]
+    stability = STABLE if coefficient.evalf(30) < 0 else UNSTABLE
+    falls = "falls to" if stability == STABLE else "grows away from"
+    steps.append(f"K' = K + ({coefficient}) K^{_power(power)} + ...: K {falls} 0, so K* = 0 is {stability}.")
+    point = CriticalPoint(sp.S.Zero, weight, sp.S.Zero, stability, name, (power, coefficient))
+    return AtZero(point, "", tuple(steps))
+
+
+def _power(power: sp.Expr) -> str:
+    return str(power) if power.is_Integer else f"({power})"
+
+
+def _text(expansion: object, terms: int = 3) -> str:
+    shown = [c * K**p for p, c in sorted(expansion.coefficients.items())[:terms]]  # type: ignore[attr-defined]
+    return " + ".join(f"({term})" if term.could_extract_minus_sign() else str(term) for term in shown) + " + ..."
