@@ -1,1 +1,8 @@
-"""Formal series in powers and logs of depth, and the solver for exponents and coefficients."""
+"""Large-depth asymptotics: formal series in powers and logs of depth, the solver, exponents, coefficients, ratios."""
+
+from derive.asymptotics.api import ExponentTable, asymptotics, exponents
+from derive.asymptotics.learning_rates import LearningRates
+from derive.asymptotics.ratios import Ratio
+from derive.asymptotics.result import Asymptotics, Step
+
+__all__ = ["Asymptotics", "ExponentTable", "LearningRates", "Ratio", "Step", "asymptotics", "exponents"]

@@ -17,7 +17,7 @@ from derive.activations import Activation
 from derive.errors import DivergentExpectation
 from derive.gaussian import Bracket, Z, series, single_input_normal_form, value
 
-DIGITS = 40
+DIGITS = 30
 """Of the numbers that stand for brackets at K* > 0."""
 
 

@@ -1,0 +1,123 @@
+r"""What the solver hands to people: one tensor's behaviour at large depth, with its steps; it prints, evaluates and
+turns into the JSON of the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import mpmath
+import sympy as sp
+
+from derive.errors import DeriveError
+from derive.symbols import ell
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of a derivation, in words and in LaTeX."""
+
+    text: str
+    latex: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True)
+class Asymptotics:
+    """coefficient * l^(-exponent) * log(l)^log_power + ..., and the further terms in `series`.
+
+    `remainder` is the exponent of the first power left out (times logarithms); None where the series is exact in l.
+    `digits` is None for exact coefficients, else the number of digits they were computed with. A tensor that vanishes
+    identically has coefficient 0 and no exponent; one that does not exist has a `reason`.
+    """
+
+    tensor: str
+    exponent: sp.Expr | None = None
+    log_power: int = 0
+    coefficient: sp.Expr | None = None
+    series: sp.Expr | None = None
+    remainder: sp.Expr | None = None
+    free_constants: Mapping[str, str] = field(default_factory=dict)
+    steps: tuple[Step, ...] = ()
+    digits: int | None = None
+    reason: str | None = None
+
+    @property
+    def exists(self) -> bool:
+        return self.series is not None
+
+    @property
+    def leading(self) -> sp.Expr:
+        """The leading term as an expression in ell."""
+        if self.coefficient is None:
+            raise DeriveError(f"{self.tensor} does not exist: {self.reason}")
+        if self.exponent is None:
+            return sp.S.Zero
+        return self.coefficient * ell**-self.exponent * sp.log(ell) ** self.log_power
+
+    def at(self, layer: Any, digits: int = 15, **values: Any) -> Any:
+        """The series, without its remainder, at a layer: an mpmath number; every symbol in it needs a value."""
+        if self.series is None:
+            raise DeriveError(f"{self.tensor} does not exist: {self.reason}")
+        expression = self.series.subs({s: sp.sympify(values[s.name]) for s in self.series.free_symbols if s.name in values})
+        absent = sorted(s.name for s in expression.free_symbols if s != ell)
+        if absent:
+            raise DeriveError(f"{self.tensor} at a layer needs a value for {', '.join(absent)}")
+        with mpmath.workdps(digits + 10):
+            return mpmath.mpf(str(sp.N(expression.subs(ell, sp.sympify(layer)), digits + 5)))
+
+    def latex(self) -> str:
+        symbol = {"Theta": r"\Theta", "G1": r"G^{\{1\}}", "H1": r"H^{\{1\}}"}.get(self.tensor, self.tensor)
+        if self.series is None:
+            return rf"{symbol}^{{(\ell)}} \text{{ does not exist}}"
+        tail = "" if self.remainder is None else rf" + O\left(\ell^{{{sp.latex(-self.remainder)}}}\right)"
+        return rf"{symbol}^{{(\ell)}} = {sp.latex(self.series)}{tail}"
+
+    @property
+    def remainder_text(self) -> str:
+        return "0 (exact)" if self.remainder is None else f"O(ell**({-self.remainder})), times powers of log(ell)"
+
+    def __str__(self) -> str:
+        if self.series is None:
+            return f"{self.tensor} does not exist: {self.reason}"
+        tail = "" if self.remainder is None else f" + O(ell**({-self.remainder}))"
+        return f"{self.tensor} = {self.series}{tail}"
+
+    def to_json(self) -> dict[str, Any]:
+        """The entry of `derive asymptotics --json`."""
+        return {
+            "tensor": self.tensor,
+            **self.row(),
+            "series": None if self.series is None else str(self.series),
+            "series_latex": self.latex(),
+            "remainder": self.remainder_text if self.exists else None,
+            "free_constants": list(self.free_constants),
+            "free_constant_meanings": dict(self.free_constants),
+            "steps": [{"text": s.text, "latex": s.latex} for s in self.steps],
+        }
+
+    def row(self) -> dict[str, Any]:
+        """The entry of one tensor in `derive exponents --json`."""
+        entry: dict[str, Any] = {
+            "exponent": exact_entry(self.exponent, self.digits),
+            "log_power": self.log_power if self.exists else None,
+            "coefficient": exact_entry(self.coefficient, self.digits),
+            "exists": self.exists,
+        }
+        if self.reason is not None:
+            entry["reason"] = self.reason
+        return entry
+
+
+def exact_entry(expression: sp.Expr | None, digits: int | None = None) -> dict[str, Any] | None:
+    """{"exact", "value"}; floating-point numbers say so with their number of "digits"."""
+    if expression is None:
+        return None
+    symbolic = bool(expression.free_symbols)
+    entry: dict[str, Any] = {"exact": str(expression), "value": None if symbolic else float(expression)}
+    if digits is not None and expression.has(sp.Float):
+        entry["digits"] = digits
+    return entry
