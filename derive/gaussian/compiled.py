@@ -1,4 +1,4 @@
-"""SymPy expressions in z as fast arbitrary-precision functions: common subexpressions, MPFR arithmetic through gmpy2."""
+"""SymPy expressions in z as fast arbitrary-precision functions: common subexpressions, MPFR numbers of gmpy2."""
 
 from __future__ import annotations
 

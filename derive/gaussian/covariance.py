@@ -30,6 +30,10 @@ class Covariance:
     def __getitem__(self, pair: tuple[sp.Basic, sp.Basic]) -> sp.Expr:
         return self.matrix[self.labels.index(pair[0]), self.labels.index(pair[1])]
 
+    def as_mapping(self) -> dict[tuple[sp.Basic, sp.Basic], sp.Expr]:
+        """{(a, b): entry}."""
+        return {(a, b): self[a, b] for a in self.labels for b in self.labels}
+
     @property
     def is_numeric(self) -> bool:
         return not self.matrix.free_symbols

@@ -1,7 +1,7 @@
 r"""E[prod_a F_a(z_a)] over a Gaussian by nested one-dimensional quadrature along the factorization K = L D L^T.
 
-z_a = m_a + sum_{b<a} L_ab y_b + y_a with independent y_a ~ N(0, D_a): near-singular K is no special case, and a label with
-D_a = 0 is a function of the earlier ones. Inner integrals get the absolute accuracy that their weight in the outer one
+z_a = m_a + sum_{b<a} L_ab y_b + y_a with independent y_a ~ N(0, D_a): near-singular K is no special case, and a label
+with D_a = 0 is a function of the earlier ones. Inner integrals get the absolute accuracy that their weight in the outer one
 asks for.
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 
 import gmpy2
 import sympy as sp
@@ -22,6 +23,10 @@ from derive.gaussian.support import GaussianIntegral
 
 WIDE = 2
 """Standard deviations above this use the variable asinh(z): activations vary on the scale 1."""
+
+
+class ExponentialGrowth(Exception):
+    """Raised on request where the integrand's mass lies far out in the Gaussian's tail."""
 
 
 @dataclass(frozen=True)
@@ -57,8 +62,9 @@ def finite(function: RealFunction, value: mpfr) -> mpfr:
 class Nest:
     """The nested integral of one `GaussianIntegral` at a working precision in bits."""
 
-    def __init__(self, integral: GaussianIntegral, bits: int) -> None:
+    def __init__(self, integral: GaussianIntegral, bits: int, stop_at_growth: bool = False) -> None:
         self.bits = bits
+        self.stop_at_growth = stop_at_growth
         self.radius = int(gmpy2.sqrt(2 * bits * 0.6931)) + 2
         lower, diagonal = factorize(integral.covariance)
         n = len(integral.factors)
@@ -92,7 +98,7 @@ class Nest:
             if last or factor == 0:
                 return Estimate(factor, abs(factor), mpfr(0))
             inner = self._level(i + 1, (*ys, mpfr(0)), None if tolerance is None else tolerance / abs(factor))
-            return Estimate(factor * inner.value, abs(factor) * inner.magnitude, abs(factor) * inner.change)
+            return Estimate(factor * inner.value, abs(factor) * inner.magnitude, abs(factor) * inner.error)
 
         def integrand(function: RealFunction, z: mpfr, weight: mpfr) -> mpfr:
             value = finite(function, z) * weight
@@ -123,7 +129,7 @@ class Nest:
             new_sum = self._wide(variable, mean, low, high, integrand, symmetric)
         else:
             new_sum = self._narrow(variable, mean, radius, integrand, symmetric)
-        return refine(new_sum, tolerance, self.bits, patient=i == 0)
+        return refine(new_sum, tolerance, self.bits, margin=1000 if i == 0 else 10)
 
     def _images(self, variable: Variable, i: int, ys: tuple[mpfr, ...], mean: mpfr) -> list[mpfr]:
         """Where a later label's conditional mean crosses one of its knots: nearly a kink when nearly singular."""
@@ -152,8 +158,12 @@ class Nest:
         goal = tolerance
         if goal is None:
             goal = max(edge(r) for r in (0, 1, 2, 4, radius // 2)) * gmpy2.exp2(-30)
-        while edge(radius) > goal / 16 > 0:
+        here, beyond = edge(radius), edge(radius * 5 // 4)
+        while here > goal / 16 > 0 or beyond > here:
             radius = radius * 5 // 4
+            if radius > 2 * self.radius and self.stop_at_growth:
+                raise ExponentialGrowth
+            here, beyond = beyond, edge(radius * 5 // 4)
             if radius > 20000:
                 raise DivergentExpectation(
                     "The expectation diverges: the integrand grows as fast as the Gaussian of this K decays."
@@ -189,6 +199,8 @@ class Nest:
         function = self._piece(variable, mean)
         start, stop = (mpfr(0) if symmetric else gmpy2.asinh(low)), gmpy2.asinh(high)
         count = max(16, int(2 * (stop - start)))
+        if high - low > 2 * (self.radius + 1) * variable.deviation:  # exponential growth: the peak may be far out
+            count = max(count, int((stop - start) * max(abs(low), abs(high)) / variable.deviation))
         factor = 1 / (variable.deviation * gmpy2.sqrt(2 * gmpy2.const_pi()))
 
         def new_sum(level: int) -> Sum:
@@ -210,7 +222,7 @@ class Nest:
         self, variable: Variable, mean: mpfr, borders: list[mpfr], integrand: Callable, symmetric: bool
     ) -> Callable[[int], Sum]:
         factor = 1 / (variable.deviation * gmpy2.sqrt(2 * gmpy2.const_pi()))
-        spans = list(zip(borders, borders[1:]))
+        spans = list(pairwise(borders))
         if symmetric and mpfr(0) in borders:
             factor, spans = 2 * factor, [(a, b) for a, b in spans if a >= 0]
         functions = [self._piece(variable, (a + b) / 2) for a, b in spans]

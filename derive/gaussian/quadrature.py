@@ -1,7 +1,7 @@
 r"""Quadrature rules that converge exponentially, refined by halving until two levels agree.
 
-On the whole line, and without kinks, the trapezoidal rule in y = (z - m)/s, or in t = asinh(z) where the Gaussian is much
-wider than the activation's own scale; between kinks, the tanh-sinh rule on each piece (Takahasi & Mori 1974). Halving
+On the whole line, and without kinks, the trapezoidal rule in y = (z - m)/s, or in t = asinh(z) where the Gaussian is
+much wider than the activation's own scale; between kinks, the tanh-sinh rule on each piece (Takahasi & Mori 1974). Halving
 reuses all nodes. For the analytic integrands here the error at one level is about the square of the one before.
 """
 
@@ -21,18 +21,18 @@ Sum = tuple[mpfr, mpfr]
 
 
 class Estimate(NamedTuple):
-    """An integral, the integral of the absolute value of its integrand, and the last change under refinement."""
+    """An integral, the integral of the absolute value of its integrand, and an estimate of the error."""
 
     value: mpfr
     magnitude: mpfr
-    change: mpfr
+    error: mpfr
 
 
-def refine(new_sum: Callable[[int], Sum], tolerance: mpfr | None, bits: int, patient: bool) -> Estimate:
+def refine(new_sum: Callable[[int], Sum], tolerance: mpfr | None, bits: int, margin: int = 10) -> Estimate:
     """Halve until converged: S_k = S_(k-1)/2 + new_sum(k).
 
-    `tolerance` is absolute (None: a rough answer, relative 1e-5). Patient: two levels must agree to the tolerance, so
-    that the last one is better by far. Impatient (inner integrals): the change extrapolated by its last decrease.
+    `tolerance` is absolute (None: a rough answer, relative 1e-5). Converged is when the last change, or the change
+    extrapolated geometrically by its last decrease (the true decrease is quadratic) and taken `margin` times, is below.
     """
     value, magnitude = new_sum(0)
     floor = gmpy2.exp2(6 - bits)
@@ -43,11 +43,10 @@ def refine(new_sum: Callable[[int], Sum], tolerance: mpfr | None, bits: int, pat
         magnitude = magnitude / 2 + absolute
         change = abs(value - old)
         goal = magnitude * 1e-5 if tolerance is None else tolerance
-        if level >= 2 or not patient:
-            if change <= goal or change <= magnitude * floor:
-                return Estimate(value, magnitude, change)
-            if not patient and before is not None and change < before / 1000 and 10 * change**2 / before <= goal:
-                return Estimate(value, magnitude, change)
+        if level >= 2 and (change <= goal or change <= magnitude * floor):
+            return Estimate(value, magnitude, change)
+        if before is not None and change < before / 1000 and margin * change**2 / before <= goal:
+            return Estimate(value, magnitude, margin * change**2 / before)
         before = change
     raise DeriveError(
         "The expectation could not be evaluated to the requested precision: the quadrature converges slowly."

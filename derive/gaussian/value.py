@@ -1,9 +1,9 @@
 """Any bracket as a number to any precision, with an error that is met.
 
-Working precision is chosen from the cancellation that is seen: in the activation's own formula (small K), between the two
-signs of the integrand, and between the terms of a bracket with delta functions; the answer then has the requested number
-of significant digits. A bracket that is zero by symmetry is exactly zero; one that vanishes otherwise is reported as zero
-with an absolute error.
+Working precision is chosen from the cancellation that is seen: in the activation's own formula (small K), between the
+two signs of the integrand, and between the terms of a bracket with delta functions; the answer then has the requested
+number of significant digits. A bracket that is zero by symmetry is exactly zero; one that vanishes otherwise is
+reported as zero with an absolute error.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from derive.errors import DeriveError
 from derive.gaussian.bracket import Bracket
 from derive.gaussian.compiled import compiled, to_mpf, to_mpfr
 from derive.gaussian.covariance import covariance
-from derive.gaussian.nested import Nest
+from derive.gaussian.exact import exact
+from derive.gaussian.nested import ExponentialGrowth, Nest
 from derive.gaussian.support import GaussianIntegral, regular_integrals
 
 GUARD = 4
@@ -64,7 +65,16 @@ def evaluate(bracket: sp.Expr, activation: Any, K: Any, digits: int = 15) -> Eva
     terms = [t for t in regular_integrals(bracket, activation, K) if not _odd(t)]
     if not terms:
         return Evaluation(mpmath.mpf(0), mpmath.mpf(0), True)
-    return _sum(terms, digits)
+    try:
+        return _sum(terms, digits, stop_at_growth=True)
+    except ExponentialGrowth:  # sums of exponentials at large K: the closed form is the better number
+        closed = exact(bracket, activation, K.as_mapping())
+        return _sum(terms, digits, stop_at_growth=False) if closed is None else _closed(closed, digits)
+
+
+def _closed(closed: sp.Expr, digits: int) -> Evaluation:
+    number = to_mpf(to_mpfr(closed, int((digits + GUARD) * 3.3220) + 24))
+    return Evaluation(number, abs(number) * mpmath.mpf(10) ** -(digits + 1), True)
 
 
 def _odd(term: GaussianIntegral) -> bool:
@@ -74,9 +84,9 @@ def _odd(term: GaussianIntegral) -> bool:
     return parity == -1 and all(m == 0 for m in term.mean)
 
 
-def _sum(terms: list[GaussianIntegral], digits: int) -> Evaluation:
+def _sum(terms: list[GaussianIntegral], digits: int, stop_at_growth: bool) -> Evaluation:
     """The sum of the terms to `digits`, raising the precision by what cancels."""
-    rough = [_rough(t) for t in terms]
+    rough = [_rough(t, stop_at_growth) for t in terms]
     with gmpy2.context(precision=64):
         magnitude = sum((m for _, m in rough), mpfr(0))
         estimate = abs(sum((s for s, _ in rough), mpfr(0)))
@@ -107,18 +117,18 @@ def _accurate(terms: list[GaussianIntegral], bits: int, tolerance: mpfr) -> tupl
                 continue
             found = Nest(term, bits).integrate(tolerance / (abs(coefficient) * len(terms)))
             total += coefficient * found.value
-            error += abs(coefficient) * found.change
+            error += abs(coefficient) * found.error
         return total, max(error, tolerance)
 
 
-def _rough(term: GaussianIntegral) -> tuple[mpfr, mpfr]:
+def _rough(term: GaussianIntegral, stop_at_growth: bool) -> tuple[mpfr, mpfr]:
     """(value, integral of the absolute value), to a few digits."""
     bits = 80
     coefficient = to_mpfr(term.coefficient, bits)
     if not term.factors:
         return coefficient, abs(coefficient)
     bits += int(_noise(term) * 3.33)
-    found = Nest(term, bits).integrate(None)
+    found = Nest(term, bits, stop_at_growth).integrate(None)
     return coefficient * found.value, abs(coefficient) * found.magnitude
 
 
