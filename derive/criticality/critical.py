@@ -20,7 +20,7 @@ from derive.criticality.points import (
 from derive.criticality.positive import at_positive
 from derive.criticality.susceptibility import chi_parallel, chi_perp, closed_form, kernel_step
 from derive.criticality.zero import at_zero
-from derive.symbols import C_b, C_W, K
+from derive.symbols import C_W, C_b, K
 
 
 def criticality(activation: Activation | str | sp.Expr) -> Criticality:

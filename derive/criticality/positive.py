@@ -19,7 +19,7 @@ from derive.criticality.points import (
 from derive.criticality.scan import HIGHEST, LOWEST, Integrand, Isolation, condition_integrand, isolate
 from derive.criticality.susceptibility import chi_perp, closed_form, condition, curvature, kernel_step, number
 from derive.gaussian import series
-from derive.symbols import C_b, C_W, K, z
+from derive.symbols import C_W, C_b, K, z
 
 DIGITS = 30
 
@@ -51,13 +51,12 @@ def at_positive(activation: Activation) -> AtPositive:
     roots = [_refine(activation, integrand, cell, form) for cell in found.brackets]
     roots += _tangential(activation, found)
     steps.append(_searched(activation, found, len(roots)))
-    points, inadmissible = [], []
-    for root in sorted(roots, key=lambda r: r.evalf(20)):
-        point = _point(activation, root)
-        (points if isinstance(point, CriticalPoint) else inadmissible).append(point)
-        steps.append(_told(point))
+    solutions = [_point(activation, root) for root in sorted(roots, key=lambda r: r.evalf(20))]
+    points = [p for p in solutions if isinstance(p, CriticalPoint)]
+    inadmissible = [p for p in solutions if isinstance(p, Inadmissible)]
+    steps += [_told(p) for p in solutions]
     failure = _failure(found, inadmissible) if not points else ""
-    return AtPositive(tuple(points), tuple(inadmissible), failure, tuple(steps))  # type: ignore[arg-type]
+    return AtPositive(tuple(points), tuple(inadmissible), failure, tuple(steps))
 
 
 def _one_sign(activation: Activation) -> str | None:

@@ -2,13 +2,14 @@ r"""All zeros of <f>_K in a range of K, none missed: isolation of roots with a b
 
 Gaussian averages are sums over one graded Gauss-Legendre grid in z, refined until f is resolved. In t = log K the
 average is differentiated without differentiating f: d/dt <f> = <P1 f>, d^2/dt^2 <f> = <P2 f> with P1 = (x^2 - 1)/2,
-P2 = (x^2 - 1)^2/4 - x^2/2, x = z/sqrt(K). On a cell [K0, K1] the density obeys phi_K <= sqrt(K1/K0) phi_K1, which bounds
-|d^2/dt^2 <f>| there by sqrt(K1/K0) <max|P2| |f|>_K1. A cell is settled when value, slope and this bound prove that it
-holds no zero or exactly one; otherwise it is halved. Double precision; the zeros are refined elsewhere.
+P2 = (x^2 - 1)^2/4 - x^2/2, x = z/sqrt(K). On a cell [K0, K1] the density obeys phi_K <= sqrt(K1/K0) phi_K1, which
+bounds |d^2/dt^2 <f>| there by sqrt(K1/K0) <max|P2| |f|>_K1. A cell is settled when value, slope and this bound prove
+that it holds no zero or exactly one; otherwise it is halved. Double precision; the zeros are refined elsewhere.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -144,7 +145,7 @@ def _panels(borders: Array, limit: float) -> Array:
     grades = [*(1e-5 * 1.4 ** np.arange(200))]
     positive = [g for g in grades if g < limit] + [limit]
     edges = sorted({0.0, *positive, *(b for b in borders if b < limit)})
-    return np.array(list(zip(edges, edges[1:])))
+    return np.array(list(itertools.pairwise(edges)))
 
 
 def _refined(f: Callable[[Array], Array], panels: Array) -> Array:
@@ -236,8 +237,8 @@ def isolate(
         cells += [(a, middle), (middle, b)]
     else:
         unsettled += [(math.exp(a), math.exp(b)) for a, b in cells]
-    signs = [int(np.sign(known[float(end)][0])) for end in (edges[0], edges[-1])]
-    return Isolation(tuple(sorted(found)), _joined(unsettled), *signs, low, high)
+    first, last = (int(np.sign(known[float(end)][0])) for end in (edges[0], edges[-1]))
+    return Isolation(tuple(sorted(found)), _joined(unsettled), first, last, low, high)
 
 
 def _joined(cells: list[tuple[float, float]]) -> tuple[tuple[float, float], ...]:

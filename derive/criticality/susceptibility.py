@@ -15,7 +15,7 @@ import sympy as sp
 
 from derive.activations import Activation
 from derive.gaussian import Bracket, Sigma, Z, exact, expect, partial, value
-from derive.symbols import C_b, C_W, K
+from derive.symbols import C_W, C_b, K
 
 
 @cache
