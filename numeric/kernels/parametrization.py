@@ -34,6 +34,4 @@ class NTKParametrization:
 
     def hyperparameters(self) -> Hyperparameters:
         """The translation; the NTK, its fluctuations and the training dynamics are the same on both sides."""
-        return Hyperparameters(
-            C_b=self.beta**2, C_W=self.sigma_W**2, lambda_b=self.beta**2, lambda_W=self.sigma_W**2
-        )
+        return Hyperparameters(C_b=self.beta**2, C_W=self.sigma_W**2, lambda_b=self.beta**2, lambda_W=self.sigma_W**2)

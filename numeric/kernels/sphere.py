@@ -102,7 +102,7 @@ def exact_eigenvalue(kernel: sp.Expr, dimension: int, degree: int) -> sp.Expr:
     """lambda_k of a kernel given as a SymPy polynomial in `ANGLE`, its sine and its cosine, integrated exactly.
 
     >>> exact_eigenvalue((sp.pi - ANGLE) / (2 * sp.pi), 3, 1)       # the step's kernel: half the chance to agree
-    1/8
+    1/16
     """
     t = sp.Symbol("t")
     if dimension == 2:
@@ -138,12 +138,12 @@ def _exponential_term(term: sp.Expr) -> sp.Expr:
         elif factor.is_polynomial(ANGLE):
             power += sp.degree(factor, ANGLE) if factor.has(ANGLE) else 0
         else:
-            raise NumericError(f"an exact eigenvalue needs a polynomial in the angle, its sine and cosine; got {factor}")
+            raise NumericError(
+                f"an exact eigenvalue needs a polynomial in the angle, its sine and cosine; got {factor}"
+            )
     if rate == 0:
         return constant * ANGLE ** (power + 1) / (power + 1)
-    total = sum(
-        (-1) ** j * sp.ff(power, j) * ANGLE ** (power - j) / rate ** (j + 1) for j in range(power + 1)
-    )
+    total = sum((-1) ** j * sp.ff(power, j) * ANGLE ** (power - j) / rate ** (j + 1) for j in range(power + 1))
     return constant * total * sp.exp(rate * ANGLE)
 
 
