@@ -6,4 +6,4 @@ from pathlib import Path
 
 os.environ.setdefault("NUMERIC_CACHE_DIR", str(Path(tempfile.gettempdir()) / f"numeric-tests-{os.getuid()}"))
 
-import numeric  # noqa: E402, F401  (its import configures JAX)
+import numeric  # noqa: F401  (its import configures JAX)
