@@ -5,7 +5,7 @@
 It knows nothing of `derive` or `numeric`: a network is written down, its parameters are drawn, and H, dH, ddI, ddII
 are lambda-contractions of jax.jacrev and jax.jvp. Each tensor is the coefficient of its Kronecker structure, read off
 at two distinct output neurons i and k. What makes small errors affordable, without any forward equation:
- - Given the layers below, z_i is Gaussian with covariance Var(theta) dz/dtheta dz/dtheta = G: V is the covariance of G's.
+ - Given the layers below, z_i is Gaussian with covariance G = Var(theta) dz/dtheta dz/dtheta: V is the covariance of G.
  - E[z_i f] = f(row i -> Cov(theta_i, z_i)) when f is linear in the parameters of output neuron i, which holds for
    H_ik, dH_ikk and dH_iik: outputs with these rows (and no learning rate, as they belong to other neurons) stand for
    the factors z in F, P and Q.
@@ -13,8 +13,8 @@ at two distinct output neurons i and k. What makes small errors affordable, with
    the same mean as Gaussians, and less noise.
  - The means of G and H have controls, variables of known mean that are subtracted with the coefficient that regression
    gives (`controls`).
-Corrections of order 1/n^2 are removed by a weighted least-squares fit of a polynomial in 1/w to several w (the hidden
-widths are 2w and 3w). G1 and H1 are n (mean - limit), where the limit K or Theta is the infinite-width one, by
+Corrections of order 1/n^2 are removed by extrapolation in 1/w from two widths (the hidden widths are 2w and 3w): a
+straight line leaves c/(w1 w2) with the coefficient c of 1/w^2, some 1/240 of the tensor. G1 and H1 are n (mean - limit), where the limit K or Theta is the infinite-width one, by
 quadrature. Standard errors come from the scatter of independent blocks of networks.
 """
 
@@ -38,16 +38,16 @@ INPUTS = np.array([[1.0, -0.4, 0.7], [0.3, 0.9, -0.6], [-0.8, 0.5, 1.1]])
 
 
 def sigma(z):
-    return jnp.tanh(z + 0.5)
+    return jnp.sin(z + 1)
 
 
 def tau(z):
-    return jnp.sin(0.8 * z + 0.3)
+    return jnp.tanh(z + 0.5)
 
 
 VALUE = {"W": sigma, "X": tau}
 SLOPE = {m: jnp.vectorize(jax.grad(f)) for m, f in VALUE.items()}
-ACTIVATIONS = {"sigma": "tanh(z + 1/2)", "tau": "sin(4*z/5 + 3/10)"}
+ACTIVATIONS = {"sigma": "sin(z + 1)", "tau": "tanh(z + 1/2)"}
 HYPERPARAMETERS = {
     "C_b": [0.2, 0.1, 0.15],
     "C_W": [1.1, 1.3, 0.9],
@@ -64,11 +64,9 @@ SETUPS = {  # name: (matrices of layers 2 and 3, number of inputs, seed)
     "input-skip": ("WY", 2, 3),
     "mlp-three-inputs": ("W", 3, 4),
 }
-WIDTHS = [  # (w, networks for the statistics of z and H, networks for those of dH, ddI and ddII)
-    (8, 100_000, 30_000),
-    (12, 80_000, 20_000),
-    (20, 50_000, 10_000),
-    (32, 30_000, 6_000),
+WIDTHS = [  # (w, networks for the statistics of z alone, of z and H, of dH, ddI and ddII)
+    (10, 100_000, 16_000, 2_000),
+    (24, 120_000, 16_000, 2_000),
 ]
 
 
@@ -129,10 +127,10 @@ def draw(key, matrices, w, x, outputs):
 def controls(matrices, theta, hidden, x, known, outputs):
     """Variables of mean zero that go along with the fluctuations of G and H.
 
-    Layer 1 is exactly Gaussian with the kernel K. So is layer 2 given layer 1, with a fluctuating covariance; the linear
-    map that makes this the kernel gives the neurons that the infinitely wide network would have had. Averages over
-    either of sigma sigma and sigma' sigma' have known means. The last ones are the terms j != j' of the output's NTK:
-    products of independent weights of the output layer.
+    Layer 1 is exactly Gaussian with the kernel K. So is layer 2 given layer 1, with a fluctuating covariance; the
+    linear map that makes this the kernel gives the neurons that the infinitely wide network would have had. Averages
+    over either of sigma sigma and sigma' sigma' have known means. The last ones are the terms j != j' of the output's
+    NTK: products of independent weights of the output layer.
     """
     second = features(matrices, 1, hidden[0], x)
     variance = HYPERPARAMETERS["C_b"][1] + sum(
@@ -146,13 +144,25 @@ def controls(matrices, theta, hidden, x, known, outputs):
                 if m != "Y":
                     f = function[m](z)
                     found.append(f @ f.T / f.shape[1] - known[layer, m, kind])
+    if outputs == 0:
+        return upper_triangles(found)
     down = sum(theta[1][m][:, :, None] * SLOPE[m](hidden[0]) for m in matrices if m != "Y")  # (j, m, sample)
     up = sum(theta[2][m][:outputs, :, None] * SLOPE[m](hidden[1]) for m in matrices if m != "Y")  # (k, j, sample)
     through = jnp.einsum("kja,jma->kma", up, down)
     diagonal = jnp.einsum("kja,kjb,jab->ab", up, up, jnp.einsum("jma,jmb->jab", down, down))
     found.append((jnp.einsum("kma,kmb->ab", through, through) - diagonal) / outputs)
-    upper = jnp.triu_indices(len(x))
-    return jnp.concatenate([c[upper] for c in found])
+    return upper_triangles(found)
+
+
+def upper_triangles(matrices):
+    """The independent entries of symmetric matrices, in one row."""
+    return jnp.concatenate([m[jnp.triu_indices(len(m))] for m in matrices])
+
+
+def kernel_statistics(key, matrices, w, x, known):
+    """Per-network G with its controls."""
+    theta, _, covariance, hidden = draw(key, matrices, w, x, 0)
+    return {"G": covariance, "controls": controls(matrices, theta, hidden, x, known, 0)}
 
 
 def contractions(key, matrices, w, x, outputs):
@@ -217,29 +227,33 @@ def differential_statistics(key, matrices, w, x, known):
     }
 
 
+STATISTICS = (kernel_statistics, ntk_statistics, differential_statistics)
+BLOCKS = (1000, 400, 100)
+"""Networks a block."""
+
+
 def block_estimates(found):
     """Unbiased estimates from one block of independent networks."""
-    if "G" not in found:
+    if "controls" not in found:
         return {name: values.mean(0) for name, values in found.items()}
-    G, H = found["G"], found["H"]
-    count, outputs = H.shape[:2]
+    G, H = found["G"], found.get("H")
+    count = len(G)
 
     def covariance(a, b):
         return jnp.einsum("nab,ncd->abcd", a - a.mean(0), b - b.mean(0)) / (count - 1)
 
-    mean = H.mean(1)
-    upper = jnp.triu_indices(G.shape[1])
-    targets = jnp.concatenate([G[:, *upper], mean[:, *upper]], axis=1)
-    both = jnp.concatenate([targets, found["controls"]], axis=1)
-    pairs = [(i, k) for i in range(outputs) for k in range(outputs) if i != k]
-    return {
-        "V": covariance(G, G),
+    mean = G if H is None else H.mean(1)
+    both = jnp.concatenate([jax.vmap(lambda m: upper_triangles([m]))(mean), found["controls"]], axis=1)
+    deviation = both - both.mean(0)
+    result = {"first": both.mean(0), "second": deviation.T @ deviation / (count - 1)}
+    if H is None:
+        return result | {"V": covariance(G, G)}
+    pairs = [(i, k) for i in range(H.shape[1]) for k in range(H.shape[1]) if i != k]
+    return result | {
         "D": covariance(G, mean),
         "A": sum(covariance(H[:, i], H[:, k]) for i, k in pairs) / len(pairs),
         "F": found["F"].mean(0),
         "B": found["B"].mean(0),
-        "first": both.mean(0),
-        "second": (both - both.mean(0)).T @ (both - both.mean(0)) / (count - 1),
     }
 
 
@@ -250,13 +264,13 @@ def sample(key, statistics, arguments, networks, block, report):
     for number in range(count):
         key, sub = jax.random.split(key)
         collected.append({k: np.asarray(v, float) for k, v in run(sub).items()})
-        if number % 40 == 0:
+        if number % 10 == 0:
             report(f"{(number + 1) * block}/{count * block} networks, {time.time() - started:.0f} s")
     return {name: np.stack([c[name] for c in collected]) for name in collected[0]}
 
 
-def summarize(blocks, inputs):
-    """(mean, standard error) of every tensor; G and H with their controls regressed out."""
+def summarize(blocks, inputs, mean_name):
+    """(mean, standard error) of every tensor; the mean of G or H has its controls regressed out."""
 
     def mean(values):
         return values.mean(0), values.std(0, ddof=1) / np.sqrt(len(values))
@@ -265,15 +279,13 @@ def summarize(blocks, inputs):
     if "first" in blocks:
         half = inputs * (inputs + 1) // 2
         first, second = blocks["first"], blocks["second"].mean(0)
-        level, error = mean(first[:, 2 * half :])
+        level, error = mean(first[:, half:])
         assert np.all(np.abs(level) < 5 * error), f"a control's mean is not zero: {level / error}"
-        coefficients = np.linalg.solve(second[2 * half :, 2 * half :], second[2 * half :, : 2 * half])
-        controlled = first[:, : 2 * half] - first[:, 2 * half :] @ coefficients
+        controlled = first[:, :half] - first[:, half:] @ np.linalg.solve(second[half:, half:], second[half:, :half])
         upper = np.triu_indices(inputs)
-        for name, part in (("G", controlled[:, :half]), ("H", controlled[:, half:])):
-            full = np.empty((len(part), inputs, inputs))
-            full[:, upper[0], upper[1]] = full[:, upper[1], upper[0]] = part
-            result[name] = mean(full)
+        full = np.empty((len(first), inputs, inputs))
+        full[:, upper[0], upper[1]] = full[:, upper[1], upper[0]] = controlled
+        result[mean_name] = mean(full)
     return result
 
 
@@ -295,10 +307,10 @@ def limits(matrices, x):
         return result
 
     exact = {
-        ("W", "value"): lambda z: np.tanh(z + 0.5),
-        ("W", "slope"): lambda z: 1 - np.tanh(z + 0.5) ** 2,
-        ("X", "value"): lambda z: np.sin(0.8 * z + 0.3),
-        ("X", "slope"): lambda z: 0.8 * np.cos(0.8 * z + 0.3),
+        ("W", "value"): lambda z: np.sin(z + 1),
+        ("W", "slope"): lambda z: np.cos(z + 1),
+        ("X", "value"): lambda z: np.tanh(z + 0.5),
+        ("X", "slope"): lambda z: 1 - np.tanh(z + 0.5) ** 2,
     }
     h = HYPERPARAMETERS
     gram = x @ x.T / x.shape[1]
@@ -321,19 +333,18 @@ def limits(matrices, x):
     return K, Theta, known
 
 
-def fit(points, degree=2):
-    """Weighted least squares of a polynomial in 1/w: (value at 1/w = 0, its standard error, chi^2 per point left)."""
+def fit(points, degree=1):
+    """Weighted least squares of a polynomial in 1/w: (value at 1/w = 0, its standard error)."""
     w = np.array([p[0] for p in points], float)
     y, s = np.stack([p[1] for p in points]), np.stack([p[2] for p in points])
-    value, error, chi2 = np.empty(y.shape[1:]), np.empty(y.shape[1:]), np.empty(y.shape[1:])
+    value, error = np.empty(y.shape[1:]), np.empty(y.shape[1:])
     for index in np.ndindex(*y.shape[1:]):
         target, scatter = y[(slice(None), *index)], s[(slice(None), *index)]
         basis = np.stack([w**-k for k in range(degree + 1)], axis=1) / scatter[:, None]
         inverse = np.linalg.inv(basis.T @ basis)
         solution = inverse @ basis.T @ (target / scatter)
         value[index], error[index] = solution[0], np.sqrt(inverse[0, 0])
-        chi2[index] = ((basis @ solution - target / scatter) ** 2).sum() / max(len(w) - degree - 1, 1)
-    return value, error, chi2
+    return value, error
 
 
 def extrapolate(data, K, Theta):
@@ -356,13 +367,13 @@ def make(setup, scale):
     x = jnp.asarray(INPUTS[:count], jnp.float32)  # rounding (1e-7) is far below the statistical errors
     known = {k: jnp.asarray(v, jnp.float32) for k, v in known.items()}
     key, data = jax.random.key(seed), []
-    for w, light, full in WIDTHS:
+    for w, *counts in WIDTHS:
         found = {}
-        for statistics, networks in ((ntk_statistics, light), (differential_statistics, full)):
+        for statistics, name, networks, block in zip(STATISTICS, ("G", "H", ""), counts, BLOCKS):
             key, sub = jax.random.split(key)
             report = lambda text, w=w, s=statistics: print(f"{setup} w={w} {s.__name__}: {text}", flush=True)  # noqa: E731
-            blocks = sample(sub, statistics, (matrices, w, x, known), int(networks * scale), 200, report)
-            found |= summarize(blocks, count)
+            blocks = sample(sub, statistics, (matrices, w, x, known), int(networks * scale), block, report)
+            found |= summarize(blocks, count, name)
         data.append((w, found))
     write(setup, data, K, Theta)
 
@@ -381,10 +392,7 @@ def write(setup, data, K, Theta):
         "inputs": INPUTS[:count].tolist(),
         "hidden_widths_over_w": [2, 3],
         "hyperparameters": {k: v for k, v in HYPERPARAMETERS.items() if k.split("_")[1] in used},
-        "tensors": {
-            name: {"value": v.tolist(), "standard_error": e.tolist(), "chi2": c.tolist()}
-            for name, (v, e, c) in tensors.items()
-        },
+        "tensors": {name: {"value": v.tolist(), "standard_error": e.tolist()} for name, (v, e) in tensors.items()},
         "by_width": [
             {"w": w, **{name: {"mean": m.tolist(), "standard_error": e.tolist()} for name, (m, e) in found.items()}}
             for w, found in data
@@ -394,8 +402,8 @@ def write(setup, data, K, Theta):
     temporary = path.with_suffix(".tmp")
     temporary.write_text(json.dumps(record) + "\n")
     temporary.replace(path)
-    for name, (v, e, c) in tensors.items():
-        print(f"{name:6s} size {abs(v).max():9.5f}  worst error {e.max() / abs(v).max():.4f}  chi2 {c.mean():.2f}")
+    for name, (v, e) in tensors.items():
+        print(f"{name:6s} size {abs(v).max():9.5f}  worst error {e.max() / abs(v).max():.4f}", flush=True)
 
 
 if __name__ == "__main__":

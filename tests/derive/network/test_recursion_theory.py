@@ -1,7 +1,7 @@
 """Each derived recursion against its entry of THEORY.md, typed here, as an exact symbolic identity.
 
-The right-hand sides use only `expect` and `partial` of the bracket module; sums run over the labels 0..4, and labels
-that do not occur in a bracket drop out by themselves.
+The right-hand sides use only `expect` and `partial` of the bracket module; sums run over the labels that
+occur in the bracket.
 """
 
 from itertools import product
@@ -12,9 +12,7 @@ import sympy as sp
 import derive
 from derive.gaussian.bracket import Sigma, expect, partial
 from derive.network import TENSORS, Component, initial, recursion
-from derive.symbols import C_b, C_W, lambda_b, lambda_W, r
-
-LABELS = range(5)
+from derive.symbols import C_W, C_b, lambda_b, lambda_W, r
 
 
 def s(label, order=0):
@@ -25,7 +23,8 @@ def C(name):
     return lambda *labels: Component(name, *labels)
 
 
-Theta, V, G1, D, F, H1, A, B, P, Q, R, S, T, U = map(C, "Theta V G1 D F H1 A B P Q R S T U".split())
+Theta, G1, H1 = C("Theta"), C("G1"), C("H1")
+V, D, F, A, B, P, Q, R, S, T, U = map(C, "VDFABPQRSTU")
 
 
 def occurring(f):

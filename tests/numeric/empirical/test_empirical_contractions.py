@@ -1,0 +1,129 @@
+"""Contractions of real networks against explicit Jacobians, Hessians and third derivatives, which only tests form."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.flatten_util import ravel_pytree
+
+from numeric.empirical import empirical_ddntk, empirical_dntk, empirical_ntk
+from numeric.errors import NumericError
+
+X = jnp.array([[0.3, -1.2], [1.1, 0.4]])
+
+
+def mlp(params, x):
+    hidden = jnp.tanh(x @ params["W"].T + params["b"])
+    return jnp.sin(hidden @ params["V"].T + hidden[:, :1])
+
+
+def shared(params, x):
+    """One matrix used twice, and a scalar output."""
+    return jnp.tanh(jnp.tanh(x @ params["W"]) @ params["W"]) @ params["v"]
+
+
+def convolution(params, x):
+    wide = jnp.concatenate([x, x**2], axis=1)
+    kernel = params["k"]
+    rows = jnp.stack([wide[:, s : s + 3] @ kernel for s in range(2)], axis=1)
+    return jnp.tanh(rows) @ params["out"]
+
+
+def draw(shapes, seed):
+    keys = jax.random.split(jax.random.key(seed), len(shapes))
+    params = {name: jax.random.normal(k, s) for k, (name, s) in zip(keys, shapes.items())}
+    rates = {name: 0.1 + jax.random.uniform(jax.random.fold_in(k, 1), s) for k, (name, s) in zip(keys, shapes.items())}
+    return params, rates
+
+
+MODELS = {
+    "mlp": (mlp, {"W": (3, 2), "b": (3,), "V": (2, 3)}),
+    "shared": (shared, {"W": (2, 2), "v": (2,)}),
+    "convolution": (convolution, {"k": (3,), "out": (2, 2)}),
+}
+
+
+def explicit(apply, params, rates, x):
+    """The definitions, with every derivative tensor formed."""
+    point, unravel = ravel_pytree(params)
+    lam = np.diag(ravel_pytree(rates)[0])
+
+    def f(p):
+        return apply(unravel(p), x)
+
+    J = np.asarray(jax.jacfwd(f)(point))
+    H2 = np.asarray(jax.hessian(f)(point))
+    D3 = np.asarray(jax.jacfwd(jax.hessian(f))(point))
+    v = J @ lam
+    if J.ndim == 2:
+        ntk = np.einsum("ap,bp->ab", J, v)
+        dntk = np.einsum("apq,bp,cq->abc", H2, v, v)
+        first = np.einsum("apqr,bp,cq,dr->abcd", D3, v, v, v)
+        second = np.einsum("apx,cp,xy,bqy,dq->abcd", H2, v, lam, H2, v)
+    else:  # J is [sample, neuron, parameter]; results have neurons i.. first, samples a.. after them
+        ntk = np.einsum("aip,bjp->ijab", J, v)
+        dntk = np.einsum("aipq,bjp,ckq->ijkabc", H2, v, v)
+        first = np.einsum("aipqr,bjp,ckq,dlr->ijklabcd", D3, v, v, v)
+        second = np.einsum("aipx,ckp,xy,bjqy,dlq->ijklabcd", H2, v, lam, H2, v, optimize=True)
+    return ntk, dntk, first, second
+
+
+@pytest.mark.parametrize("name", list(MODELS))
+def test_contractions_against_explicit_derivatives(name):
+    apply, shapes = MODELS[name]
+    params, rates = draw(shapes, 3)
+    ntk, dntk, first, second = explicit(apply, params, rates, X)
+    found = (empirical_ntk(apply, params, X, rates), empirical_dntk(apply, params, X, rates))
+    found += empirical_ddntk(apply, params, X, rates)
+    for value, reference in zip(found, (ntk, dntk, first, second)):
+        assert value.shape == reference.shape
+        scale = np.abs(reference).max()
+        assert scale > 1e-2
+        np.testing.assert_allclose(value, reference, rtol=0, atol=1e-12 * max(scale, 1.0))
+
+
+def test_default_rates_are_ones_and_scalars_broadcast():
+    apply, shapes = MODELS["mlp"]
+    params, _ = draw(shapes, 5)
+    plain = empirical_ntk(apply, params, X)
+    scaled = empirical_ntk(apply, params, X, dict.fromkeys(params, 2.0))
+    np.testing.assert_allclose(scaled, 2 * plain, rtol=1e-14)
+
+
+def test_a_step_of_gradient_descent_is_the_taylor_series_of_the_contractions():
+    """z - z_0 = -eta H e + eta^2/2 dH e e - eta^3/6 ddI e e e + O(eta^4): seed 004, (infinity.4)."""
+    apply, shapes = MODELS["mlp"]
+    params, rates = draw(shapes, 7)
+    e = jax.random.normal(jax.random.key(11), (2, 2))  # [neuron, sample]
+    ntk, dntk = empirical_ntk(apply, params, X, rates), empirical_dntk(apply, params, X, rates)
+    first, _ = empirical_ddntk(apply, params, X, rates)
+    pull = jax.vjp(lambda p: apply(p, X), params)[1](e.T)[0]
+
+    def remainder(eta):
+        moved = jax.tree.map(lambda p, lam, g: p - eta * lam * g, params, rates, pull)
+        change = (apply(moved, X) - apply(params, X)).T
+        series = -eta * jnp.einsum("ijab,jb->ia", ntk, e)
+        series += eta**2 / 2 * jnp.einsum("ijkabc,jb,kc->ia", dntk, e, e)
+        series -= eta**3 / 6 * jnp.einsum("ijklabcd,jb,kc,ld->ia", first, e, e, e)
+        return float(jnp.abs(change - series).max())
+
+    assert remainder(2e-3) / remainder(1e-3) == pytest.approx(16, rel=0.05)
+
+
+def test_jit_and_vmap():
+    apply, shapes = MODELS["shared"]
+    params, _ = draw(shapes, 2)
+    two = jax.tree.map(lambda p: jnp.stack([p, 2 * p]), params)
+    many = jax.jit(jax.vmap(lambda p: empirical_dntk(apply, p, X)))(two)
+    np.testing.assert_allclose(many[0], empirical_dntk(apply, params, X), rtol=1e-12)
+
+
+def test_errors_are_sentences():
+    apply, shapes = MODELS["shared"]
+    params, _ = draw(shapes, 2)
+    with pytest.raises(NumericError, match="same structure"):
+        empirical_ntk(apply, params, X, {"W": 1.0})
+    with pytest.raises(NumericError, match="does not broadcast"):
+        empirical_ntk(apply, params, X, {"W": jnp.ones(5), "v": 1.0})
+    with pytest.raises(NumericError, match="inputs, outputs"):
+        empirical_ntk(lambda p, x: apply(p, x)[None, :, None], params, X)
