@@ -19,6 +19,7 @@ COMMANDS = {
     "asymptotics": "the large-depth series of a tensor, with the steps",
     "generate": "write a JAX module for an activation",
     "predict": "predictions of trained networks on a data set",
+    "report": "derivation reports: self-contained HTML, Markdown, LaTeX",
 }
 
 

@@ -1,0 +1,67 @@
+"""`derive report`: derivation reports of activations, as self-contained HTML, Markdown and LaTeX."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import click
+
+from derive.errors import DeriveError
+
+
+@click.command(epilog='Example: derive report tanh gelu "z*tanh(z)" -o reports/')
+@click.argument("activations", nargs=-1, required=True)
+@click.option("-o", "--output", default="reports", type=click.Path(file_okay=False, path_type=Path), help="Folder.")
+@click.option("--pdf", is_flag=True, help="Also PDF, by Chromium or pdflatex, where one is installed.")
+@click.option("--json", "as_json", is_flag=True, help="The files written, as JSON.")
+def command(activations: tuple[str, ...], output: Path, pdf: bool, as_json: bool) -> None:
+    """Write the derivation report of each of ACTIVATIONS, and a comparison where there are several."""
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    from derive.cli.output import print_json
+    from derive.report.build import build_reports
+
+    console = Console(stderr=True)
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("starting")
+        files = build_reports(
+            activations, output, progress=lambda name, step: bar.update(task, description=f"{name}: {step}")
+        )
+        if pdf:
+            bar.update(task, description="PDF")
+            files += [_pdf(file) for file in files if file.suffix == ".html"]
+    if as_json:
+        print_json({"files": [str(file) for file in files]})
+        return
+    for file in files:
+        if file.suffix in (".html", ".pdf"):
+            click.echo(f"{file}")
+    click.echo("Markdown and LaTeX sources are beside them.")
+
+
+def _pdf(page: Path) -> Path:
+    """Print a report's HTML with Chromium, or compile its LaTeX source."""
+    target = page.with_suffix(".pdf")
+    browser = next((b for b in ("chromium", "chromium-browser", "google-chrome") if shutil.which(b)), None)
+    if browser:
+        options = [
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--virtual-time-budget=30000",
+            "--no-pdf-header-footer",
+        ]
+        call = [browser, *options, f"--print-to-pdf={target}", page.resolve().as_uri()]
+    elif shutil.which("pdflatex"):
+        source = page.with_suffix(".tex")
+        call = ["pdflatex", "-interaction=nonstopmode", f"-output-directory={page.parent}", str(source)]
+    else:
+        raise DeriveError("a PDF needs Chromium or pdflatex on this machine; the HTML, Markdown and LaTeX are written")
+    done = subprocess.run(call, capture_output=True, text=True, check=False)
+    if not target.exists():
+        raise DeriveError(f"{call[0]} made no PDF of {page.name}: {done.stderr.strip().splitlines()[-1:]}")
+    return target
