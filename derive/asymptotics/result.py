@@ -70,7 +70,7 @@ class Asymptotics:
             return mpmath.mpf(str(sp.N(expression.subs(ell, sp.sympify(layer)), digits + 5)))
 
     def latex(self) -> str:
-        symbol = {"Theta": r"\Theta", "G1": r"G^{\{1\}}", "H1": r"H^{\{1\}}"}.get(self.tensor, self.tensor)
+        symbol = {"Theta": r"\Theta", "G1": r"{G^{\{1\}}}", "H1": r"{H^{\{1\}}}"}.get(self.tensor, self.tensor)
         if self.series is None:
             return rf"{symbol}^{{(\ell)}} \text{{ does not exist}}"
         tail = "" if self.remainder is None else rf" + O\left(\ell^{{{sp.latex(-self.remainder)}}}\right)"

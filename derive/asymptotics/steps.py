@@ -10,7 +10,7 @@ from derive.asymptotics.series import Series
 from derive.asymptotics.system import System, constant_name
 from derive.symbols import C_b, C_W, ell
 
-SYMBOL = {"Theta": r"\Theta", "G1": r"G^{\{1\}}", "H1": r"H^{\{1\}}"}
+SYMBOL = {"Theta": r"\Theta", "G1": r"{G^{\{1\}}}", "H1": r"{H^{\{1\}}}"}
 
 
 def short(expression: sp.Expr) -> sp.Expr:

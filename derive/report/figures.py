@@ -86,12 +86,11 @@ def flow_figure(layers: Sequence[int], panels: Mapping[str, tuple[Sequence[float
     columns = 3
     rows = -(-len(panels) // columns)
     with matplotlib.rc_context({**_STYLE, "font.size": 7}):
-        canvas = Canvas(figsize=(7.4, 2.3 * rows))
-        grid = canvas.add_gridspec(rows * 2, columns, height_ratios=[2.2, 1] * rows, hspace=0.55, wspace=0.4)
+        canvas = Canvas(figsize=(9, 2.6 * rows))
+        outer = canvas.add_gridspec(rows, columns, hspace=0.35, wspace=0.38)
         for place, (name, (exact, series)) in enumerate(panels.items()):
-            row, column = divmod(place, columns)
-            upper = canvas.add_subplot(grid[2 * row, column])
-            lower = canvas.add_subplot(grid[2 * row + 1, column])
+            inner = outer[place].subgridspec(2, 1, height_ratios=[2, 1], hspace=0.08)
+            upper, lower = canvas.add_subplot(inner[0]), canvas.add_subplot(inner[1])
             _flow_panel(upper, lower, name, np.asarray(layers, dtype=float), np.array(exact), np.array(series))
         caption = (
             "Absolute values of the exact single-input recursions iterated layer by layer (dots) and the asymptotic "
@@ -105,6 +104,11 @@ def _flow_panel(upper: Any, lower: Any, name: str, layers: np.ndarray, exact: np
     upper.loglog(layers, np.abs(exact), "o", color="tab:orange", markersize=2.2)
     upper.set_title(name, fontsize=8, pad=3)
     upper.tick_params(labelbottom=False)
+    upper.minorticks_off()
+    largest = np.max(np.abs(np.concatenate([exact, series])))
+    if largest > 0:
+        least = np.min(np.abs(series[series != 0]), initial=largest)
+        upper.set_ylim(min(least / 3, largest / 30), largest * 3)
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.where(series != 0, exact / series, np.nan)
     lower.semilogx(layers, ratio, ".-", color="tab:green", markersize=3, linewidth=0.8)

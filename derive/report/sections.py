@@ -5,7 +5,7 @@ from __future__ import annotations
 import sympy as sp
 
 from derive.activations import Activation
-from derive.asymptotics import ExponentTable, asymptotics
+from derive.asymptotics import Asymptotics, ExponentTable, asymptotics
 from derive.criticality import Criticality, CriticalPoint
 from derive.errors import DeriveError
 from derive.gaussian import Sigma, exact, expect, series
@@ -13,10 +13,10 @@ from derive.network import recursion
 from derive.report.document import Block, Code, Equation, Section, Steps, Table, Text
 from derive.report.figures import activation_figure, flow_figure, phase_figure
 from derive.report.flow_check import FlowCheck
-from derive.symbols import K
+from derive.symbols import K, ell
 
 TENSORS = ["K", "Theta", "V", "G1", "D", "F", "H1", "A", "B", "P", "Q", "R", "S", "T", "U"]
-SHOWN = {"Theta": r"\Theta", "G1": r"G^{\{1\}}", "H1": r"H^{\{1\}}"}
+SHOWN = {"Theta": r"\Theta", "G1": r"{G^{\{1\}}}", "H1": r"{H^{\{1\}}}"}
 SERIES_TERMS = 4
 
 
@@ -141,17 +141,36 @@ def solution_section(sigma: Activation, point: int, table: ExponentTable) -> Sec
             blocks.append(Text(f"${symbol(name)}$ does not exist: {tensor.reason}"))
             continue
         full = asymptotics(sigma, name, order=2, point=point)
-        steps = tuple(b for step in full.steps for b in (Text(step.text.split("; ")[0] + "."), Equation(step.latex)))
-        last = steps[-2:] if name != "K" else steps
-        blocks.append(Steps(f"${symbol(name)}$", (*last, Equation(_rounded(full.latex(), full.series, full)))))
+        own = full.steps if name == "K" else full.steps[-1:]
+        balance = tuple(Equation(step.latex) for step in own)
+        blocks.append(Steps(f"${symbol(name)}$", (*balance, *series_blocks(full))))
     blocks.append(Code(f'derive.activation({sigma.name!r}).asymptotics("R", order=3)'))
     return Section("Large depth: the solution, step by step", tuple(blocks))
 
 
-def _rounded(latex: str, series: sp.Expr | None, tensor: object) -> str:
-    if series is None or not series.has(sp.Float):
-        return latex
-    return latex.replace(sp.latex(series), tex(series))
+def series_blocks(tensor: Asymptotics) -> tuple[Block, ...]:
+    """The series, one power of the depth after another, and what its free constants are."""
+    if tensor.series is None or tensor.exponent is None:
+        return ()
+    by_power: dict[sp.Expr, sp.Expr] = {}
+    for term in sp.Add.make_args(sp.expand(tensor.series)):
+        coefficient, power = term.as_independent(ell)
+        logs = sp.Mul(*(f for f in sp.Mul.make_args(power) if f.has(sp.log)))
+        by_power[power / logs] = by_power.get(power / logs, sp.S.Zero) + coefficient * logs
+    order = sorted(by_power, key=lambda p: -float(sp.log(p).diff(ell).subs(ell, 1)))
+    left = rf"{symbol(tensor.tensor)}^{{(\ell)}}"
+    equations = [
+        Equation(
+            rf"\left.{left}\right|_{{{tex(power)}}} = {tex(by_power[power])}"
+            if place
+            else rf"{left} = {tex(by_power[power] * power)} + \dots"
+        )
+        for place, power in enumerate(order)
+    ]
+    exact = tensor.remainder is None
+    tail = "The series ends here: it is exact." if exact else f"Remainder: ${tex(ell**-tensor.remainder)}$, times logs."
+    free = "; ".join(f"`{name}` is {meaning}" for name, meaning in tensor.free_constants.items())
+    return (*equations, Text(f"{tail} {free}"))
 
 
 def table_section(table: ExponentTable, constant: ExponentTable) -> Section:
