@@ -59,7 +59,10 @@ class Sigma(_Atom):
         tail = "'" * order if order <= 4 else f"^({order})"
         return f"{'s' if name == 'sigma' else name}{self.label}{tail}"
 
-    __repr__ = __str__ = lambda self: self._sympystr(None)
+    def __str__(self) -> str:
+        return self._sympystr(None)
+
+    __repr__ = __str__
 
 
 class Z(_Atom):
@@ -74,7 +77,10 @@ class Z(_Atom):
     def _sympystr(self, printer: object) -> str:
         return f"z{self.label}"
 
-    __repr__ = __str__ = lambda self: self._sympystr(None)
+    def __str__(self) -> str:
+        return self._sympystr(None)
+
+    __repr__ = __str__
 
 
 class Bracket(sp.Expr):
@@ -108,7 +114,10 @@ class Bracket(sp.Expr):
     def _sympystr(self, printer: object) -> str:
         return "<" + " ".join(str(a) for a in self.args) + ">"
 
-    __repr__ = __str__ = lambda self: self._sympystr(None)
+    def __str__(self) -> str:
+        return self._sympystr(None)
+
+    __repr__ = __str__
 
 
 def _sort_key(atom: _Atom) -> tuple:

@@ -69,7 +69,7 @@ def _given_zero(
 
 def _signs(mean: tuple[sp.Expr, ...], covariance: sp.ImmutableDenseMatrix) -> sp.Expr:
     result = sp.S.One
-    for group in _components(covariance):
+    for group in components(covariance):
         centred = all(mean[i] == 0 for i in group)
         if centred and len(group) % 2:
             return sp.S.Zero
@@ -85,7 +85,7 @@ def _signs(mean: tuple[sp.Expr, ...], covariance: sp.ImmutableDenseMatrix) -> sp
     return result
 
 
-def _components(covariance: sp.ImmutableDenseMatrix) -> list[list[int]]:
+def components(covariance: sp.ImmutableDenseMatrix) -> list[list[int]]:
     """The groups of correlated variables."""
     groups: list[list[int]] = []
     for i in range(covariance.shape[0]):

@@ -1,8 +1,8 @@
 r"""E[prod_a F_a(z_a)] over a Gaussian by nested one-dimensional quadrature along the factorization K = L D L^T.
 
 z_a = m_a + sum_{b<a} L_ab y_b + y_a with independent y_a ~ N(0, D_a): near-singular K is no special case, and a label
-with D_a = 0 is a function of the earlier ones. Inner integrals get the absolute accuracy that their weight in the outer one
-asks for.
+with D_a = 0 is a function of the earlier ones. Inner integrals get the absolute accuracy that their weight in the outer
+one asks for.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
+from math import prod
 
 import gmpy2
 import sympy as sp
@@ -18,8 +19,12 @@ from gmpy2 import mpfr
 from derive.errors import DivergentExpectation
 from derive.gaussian.compiled import RealFunction, compiled, to_mpfr
 from derive.gaussian.covariance import sign
-from derive.gaussian.quadrature import Estimate, Sum, gaussian_nodes, refine, tanh_sinh_nodes
+from derive.gaussian.quadrature import Estimate, Sum, gaussian_nodes, refine, sinh_node, tanh_sinh_nodes
 from derive.gaussian.support import GaussianIntegral
+
+Nodes = list[tuple[mpfr, mpfr]]
+NodesOfLevel = Callable[[int], list[tuple[RealFunction, Nodes]]]
+Weigh = Callable[[RealFunction, Nodes], list[mpfr]]
 
 WIDE = 2
 """Standard deviations above this use the variable asinh(z): activations vary on the scale 1."""
@@ -65,7 +70,7 @@ class Nest:
     def __init__(self, integral: GaussianIntegral, bits: int, stop_at_growth: bool = False) -> None:
         self.bits = bits
         self.stop_at_growth = stop_at_growth
-        self.radius = int(gmpy2.sqrt(2 * bits * 0.6931)) + 2
+        self.radius = int(gmpy2.sqrt(2 * bits * 0.6931)) + 3
         lower, diagonal = factorize(integral.covariance)
         n = len(integral.factors)
         variances = [to_mpfr(d, bits) for d in diagonal]
@@ -100,14 +105,23 @@ class Nest:
             inner = self._level(i + 1, (*ys, mpfr(0)), None if tolerance is None else tolerance / abs(factor))
             return Estimate(factor * inner.value, abs(factor) * inner.magnitude, abs(factor) * inner.error)
 
-        def integrand(function: RealFunction, z: mpfr, weight: mpfr) -> mpfr:
-            value = finite(function, z) * weight
-            if last or value == 0:
-                return value
-            share = None if tolerance is None else tolerance / (32 * abs(value) * self.radius)
-            return value * self._level(i + 1, (*ys, z - mean), share).value
+        def weigh(function: RealFunction, nodes: Nodes) -> list[mpfr]:
+            """The integrand at nodes (z, weight)."""
+            try:
+                values = [function(z) * weight for z, weight in nodes]
+            except ZeroDivisionError:
+                values = [gmpy2.nan()]
+            if not all(map(gmpy2.is_finite, values)):
+                values = [finite(function, z) * weight for z, weight in nodes]
+            if last:
+                return values
+            for j, value in enumerate(values):
+                if value != 0:
+                    share = None if tolerance is None else tolerance / (32 * abs(value) * self.radius)
+                    values[j] = value * self._level(i + 1, (*ys, nodes[j][0] - mean), share).value
+            return values
 
-        return self._line(i, variable, mean, ys, integrand, tolerance)
+        return self._line(i, variable, mean, ys, weigh, tolerance)
 
     def _line(
         self,
@@ -115,20 +129,25 @@ class Nest:
         variable: Variable,
         mean: mpfr,
         ys: tuple[mpfr, ...],
-        integrand: Callable[[RealFunction, mpfr, mpfr], mpfr],
+        weigh: Weigh,
         tolerance: mpfr | None,
     ) -> Estimate:
         deviation = variable.deviation
-        radius = self._range(variable, mean, integrand, tolerance)
+        radius = self._range(variable, mean, weigh, tolerance)
         low, high = mean - radius * deviation, mean + radius * deviation
         symmetric = self.symmetric and i == 0
         knots = sorted(k for k in {*variable.knots, *self._images(variable, i, ys, mean)} if low < k < high)
         if knots:
-            new_sum = self._pieces(variable, mean, [low, *knots, high], integrand, symmetric)
+            nodes = self._pieces(variable, mean, [low, *knots, high], symmetric)
         elif deviation > WIDE:
-            new_sum = self._wide(variable, mean, low, high, integrand, symmetric)
+            nodes = self._wide(variable, mean, low, high, symmetric)
         else:
-            new_sum = self._narrow(variable, mean, radius, integrand, symmetric)
+            nodes = self._narrow(variable, mean, radius, symmetric)
+
+        def new_sum(level: int) -> Sum:
+            values = [value for function, some in nodes(level) for value in weigh(function, some)]
+            return sum(values, mpfr(0)), sum(map(abs, values), mpfr(0))
+
         return refine(new_sum, tolerance, self.bits, margin=1000 if i == 0 else 10)
 
     def _images(self, variable: Variable, i: int, ys: tuple[mpfr, ...], mean: mpfr) -> list[mpfr]:
@@ -140,20 +159,14 @@ class Nest:
             found += [mean + (knot - start) / later.row[i] for knot in later.knots]
         return found
 
-    def _range(
-        self,
-        variable: Variable,
-        mean: mpfr,
-        integrand: Callable[[RealFunction, mpfr, mpfr], mpfr],
-        tolerance: mpfr | None,
-    ) -> int:
+    def _range(self, variable: Variable, mean: mpfr, weigh: Weigh, tolerance: mpfr | None) -> int:
         """How many standard deviations matter: more than usual where the integrand grows exponentially."""
         radius = self.radius
 
         def edge(r: int) -> mpfr:
             weight = gmpy2.exp(-(mpfr(r) ** 2) / 2)
             ends = (mean - r * variable.deviation, mean + r * variable.deviation)
-            return max(abs(integrand(variable.pieces[j], z, weight)) for j, z in zip((0, -1), ends))
+            return max(abs(weigh(self._piece(variable, z), [(z, weight)])[0]) for z in ends)
 
         goal = tolerance
         if goal is None:
@@ -170,76 +183,70 @@ class Nest:
                 )
         return radius
 
-    def _narrow(
-        self, variable: Variable, mean: mpfr, radius: int, integrand: Callable, symmetric: bool
-    ) -> Callable[[int], Sum]:
-        function = self._piece(variable, mean)
-        deviation = variable.deviation
+    def _narrow(self, variable: Variable, mean: mpfr, radius: int, symmetric: bool) -> NodesOfLevel:
+        """The trapezoidal rule in units of the standard deviation."""
+        function, deviation = self._piece(variable, mean), variable.deviation
 
-        def new_sum(level: int) -> Sum:
-            total, absolute = mpfr(0), mpfr(0)
-            for y, weight in gaussian_nodes(self.bits, radius, level):
-                step = deviation * y
-                if symmetric and y > 0:
-                    value = 2 * integrand(function, mean + step, weight)
-                    total, absolute = total + value, absolute + abs(value)
-                    continue
-                value = integrand(function, mean + step, weight)
-                total, absolute = total + value, absolute + abs(value)
-                if y > 0:
-                    value = integrand(function, mean - step, weight)
-                    total, absolute = total + value, absolute + abs(value)
-            return total, absolute
+        def nodes(level: int) -> list[tuple[RealFunction, Nodes]]:
+            table = gaussian_nodes(self.bits, radius, level)
+            if symmetric:
+                return [(function, [(deviation * y, 2 * weight if y else weight) for y, weight in table if y >= 0])]
+            return [(function, [(mean + deviation * y, weight) for y, weight in table])]
 
-        return new_sum
+        return nodes
 
-    def _wide(
-        self, variable: Variable, mean: mpfr, low: mpfr, high: mpfr, integrand: Callable, symmetric: bool
-    ) -> Callable[[int], Sum]:
+    def _wide(self, variable: Variable, mean: mpfr, low: mpfr, high: mpfr, symmetric: bool) -> NodesOfLevel:
+        """The trapezoidal rule in t = asinh(z), on the grid t = j h."""
         function = self._piece(variable, mean)
         start, stop = (mpfr(0) if symmetric else gmpy2.asinh(low)), gmpy2.asinh(high)
-        count = max(16, int(2 * (stop - start)))
+        count = max(16, 2 * (stop - start))
         if high - low > 2 * (self.radius + 1) * variable.deviation:  # exponential growth: the peak may be far out
-            count = max(count, int((stop - start) * max(abs(low), abs(high)) / variable.deviation))
-        factor = 1 / (variable.deviation * gmpy2.sqrt(2 * gmpy2.const_pi()))
+            count = max(count, (stop - start) * max(abs(low), abs(high)) / variable.deviation)
+        first_level = int(gmpy2.ceil(gmpy2.log2(count / (stop - start))))
+        inverse = 1 / variable.deviation
+        factor = inverse / gmpy2.sqrt(2 * gmpy2.const_pi())
 
-        def new_sum(level: int) -> Sum:
-            h = (stop - start) / (count * 2**level)
-            total, absolute = mpfr(0), mpfr(0)
-            first, step = (0, 1) if level == 0 else (1, 2)
-            for j in range(first, count * 2**level + 1, step):
-                z = gmpy2.sinh(start + j * h)
-                weight = factor * h * gmpy2.sqrt(1 + z * z) * gmpy2.exp(-(((z - mean) / variable.deviation) ** 2) / 2)
-                if symmetric and j > 0:
-                    weight = 2 * weight
-                value = integrand(function, z, weight)
-                total, absolute = total + value, absolute + abs(value)
-            return total, absolute
+        def nodes(level: int) -> list[tuple[RealFunction, Nodes]]:
+            h = gmpy2.exp2(-first_level - level)
+            step = 1 if level == 0 else 2
+            j = int(gmpy2.ceil(start / h))
+            j += (level > 0) and j % 2 == 0
+            found = []
+            for index in range(j, int(gmpy2.floor(stop / h)) + 1, step):
+                z, slope = sinh_node(self.bits, index / 2 ** (first_level + level))
+                weight = factor * h * slope * gmpy2.exp(-(((z - mean) * inverse) ** 2) / 2)
+                found.append((z, 2 * weight if symmetric and index > 0 else weight))
+            return [(function, found)]
 
-        return new_sum
+        return nodes
 
-    def _pieces(
-        self, variable: Variable, mean: mpfr, borders: list[mpfr], integrand: Callable, symmetric: bool
-    ) -> Callable[[int], Sum]:
-        factor = 1 / (variable.deviation * gmpy2.sqrt(2 * gmpy2.const_pi()))
+    def _pieces(self, variable: Variable, mean: mpfr, borders: list[mpfr], symmetric: bool) -> NodesOfLevel:
+        """The tanh-sinh rule between knots; at the outer ends the integrand is negligible: no clustering there."""
+        inverse = 1 / variable.deviation
+        factor = inverse / gmpy2.sqrt(2 * gmpy2.const_pi())
         spans = list(pairwise(borders))
         if symmetric and mpfr(0) in borders:
             factor, spans = 2 * factor, [(a, b) for a, b in spans if a >= 0]
         functions = [self._piece(variable, (a + b) / 2) for a, b in spans]
+        near = variable.deviation
 
-        def new_sum(level: int) -> Sum:
-            total, absolute = mpfr(0), mpfr(0)
+        def nodes(level: int) -> list[tuple[RealFunction, Nodes]]:
+            found = []
             for (a, b), function in zip(spans, functions):
                 half = (b - a) / 2
-                for j, (complement, node_weight) in enumerate(tanh_sinh_nodes(self.bits, level)):
+                points = []
+                for complement, weight in tanh_sinh_nodes(self.bits, level):
                     step = half * complement
-                    for z in (a + step, b - step) if j or level else (a + half,):
-                        gauss = gmpy2.exp(-(((z - mean) / variable.deviation) ** 2) / 2)
-                        value = integrand(function, z, factor * half * node_weight * gauss)
-                        total, absolute = total + value, absolute + abs(value)
-            return total, absolute
+                    if step > near or a != borders[0]:
+                        points.append((a + step, weight))
+                    if complement < 1 and (step > near or b != borders[-1]):
+                        points.append((b - step, weight))
+                scale = factor * half
+                gauss = [(z, scale * w * gmpy2.exp(-(((z - mean) * inverse) ** 2) / 2)) for z, w in points]
+                found.append((function, gauss))
+            return found
 
-        return new_sum
+        return nodes
 
     def _piece(self, variable: Variable, point: mpfr) -> RealFunction:
         return variable.pieces[sum(1 for k in variable.knots if k < point)]
@@ -252,10 +259,7 @@ def _sharp(i: int, k: int, rows: list[tuple[mpfr, ...]], variances: list[mpfr]) 
 
 
 def _parity(integral: GaussianIntegral) -> int:
-    result = 1
-    for factor in integral.factors:
-        result *= factor.parity
-    return result
+    return prod(factor.parity for factor in integral.factors)
 
 
 def factorize(matrix: sp.ImmutableDenseMatrix) -> tuple[list[list[sp.Expr]], list[sp.Expr]]:

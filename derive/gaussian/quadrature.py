@@ -1,8 +1,8 @@
 r"""Quadrature rules that converge exponentially, refined by halving until two levels agree.
 
 On the whole line, and without kinks, the trapezoidal rule in y = (z - m)/s, or in t = asinh(z) where the Gaussian is
-much wider than the activation's own scale; between kinks, the tanh-sinh rule on each piece (Takahasi & Mori 1974). Halving
-reuses all nodes. For the analytic integrands here the error at one level is about the square of the one before.
+much wider than the activation's own scale; between kinks, the tanh-sinh rule on each piece (Takahasi & Mori 1974).
+Halving reuses all nodes. For the analytic integrands here the error at one level is about the square of the one before.
 """
 
 from __future__ import annotations
@@ -55,13 +55,20 @@ def refine(new_sum: Callable[[int], Sum], tolerance: mpfr | None, bits: int, mar
 
 @lru_cache(maxsize=256)
 def gaussian_nodes(bits: int, radius: int, level: int) -> tuple[tuple[mpfr, mpfr], ...]:
-    """New nodes y > 0 of a level with h * density(y) as weights, spacing 2^-level; level 0 starts with y = 0."""
+    """New nodes y in [-radius, radius] of a level with h * density(y) as weights, spacing h = 2^-level."""
     with gmpy2.context(precision=bits):
         h = gmpy2.exp2(-level)
         factor = h / gmpy2.sqrt(2 * gmpy2.const_pi())
-        first, step = (0, 1) if level == 0 else (1, 2)
-        points = [j * h for j in range(first, radius * 2**level + 1, step)]
-        return tuple((y, factor * gmpy2.exp(-y * y / 2)) for y in points)
+        count = radius * 2**level
+        indices = range(-count, count + 1) if level == 0 else range(1 - count, count, 2)
+        return tuple((j * h, factor * gmpy2.exp(-((j * h) ** 2) / 2)) for j in indices)
+
+
+@lru_cache(maxsize=200_000)
+def sinh_node(bits: int, t: float) -> tuple[mpfr, mpfr]:
+    """(sinh t, cosh t) at a dyadic t."""
+    with gmpy2.context(precision=bits):
+        return gmpy2.sinh(mpfr(t)), gmpy2.cosh(mpfr(t))
 
 
 @lru_cache(maxsize=256)
@@ -71,7 +78,8 @@ def tanh_sinh_nodes(bits: int, level: int) -> tuple[tuple[mpfr, mpfr], ...]:
         h = gmpy2.exp2(-(level + 1))
         half_pi = gmpy2.const_pi() / 2
         limit = gmpy2.exp2(-bits - 10)
-        nodes, j = [], (0 if level == 0 else 1)
+        nodes: list[tuple[mpfr, mpfr]] = []
+        j = 0 if level == 0 else 1
         while True:
             t = j * h
             u = half_pi * gmpy2.sinh(t)

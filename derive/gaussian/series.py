@@ -1,8 +1,8 @@
 r"""<f>_K at one label as an exact power series in K, with half-integer powers where the activation has a kink at 0.
 
 For analytic sigma, <f>_K = sum_m f^(2m)(0) (K/2)^m / m!: the heat flow of f. With a kink at 0 each side contributes its
-own Taylor coefficients times the half-line moment E[z^n 1(z>0)] = 2^(n/2) Gamma((n+1)/2) K^(n/2) / (2 sqrt(pi)), and delta
-functions at 0 give the powers K^(-1/2-m). Kinks elsewhere contribute exp(-x^2/(2K)), beyond all powers.
+own Taylor coefficients times the half-line moment E[z^n 1(z>0)] = 2^(n/2) Gamma((n+1)/2) K^(n/2) / (2 sqrt(pi)), and
+delta functions at 0 give the powers K^(-1/2-m). Kinks elsewhere contribute exp(-x^2/(2K)), beyond all powers.
 The series is asymptotic (sigma has poles), exact term by term.
 """
 
@@ -126,7 +126,7 @@ def _product_taylor(
     factors: list[tuple[Sigma, Activation | None]], insertions: int, side: int, length: int
 ) -> list[Constant]:
     """Taylor coefficients at 0 of the whole integrand, from one side, to z^(length - 1)."""
-    one: list[Constant] = [{sp.S.One: 1}] + [{} for _ in range(length - 1)]
+    one: list[Constant] = [to_constant(sp.S.One)] + [{} for _ in range(length - 1)]
     result: list[Constant] | None = None
     for atom, activation in factors:
         known = _derivative_taylor(atom.function, activation, atom.order, side, length)

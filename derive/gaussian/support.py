@@ -1,9 +1,9 @@
 """From a bracket to regular Gaussian integrals: perfectly correlated labels are merged, delta functions integrated.
 
 Labels with correlation exactly 1 or -1 are one variable (z_b = c z_a), a label of zero variance is a number, and a
-delta function fixes its variable: E[delta^(k)(z_a - x) G] = (-1)^k d^k/dx^k { p_a(x) E[G | z_a = x] }, where d/dx acts on
-the conditional expectation as sum_b (K_ab/K_aa) d_b. What is left are products of ordinary functions, one a label, over a
-Gaussian with covariance and mean.
+delta function fixes its variable: E[delta^(k)(z_a - x) G] = (-1)^k d^k/dx^k { p_a(x) E[G | z_a = x] }, where d/dx acts
+on the conditional expectation as sum_b (K_ab/K_aa) d_b. What is left are products of ordinary functions, one a label,
+over a Gaussian with covariance and mean.
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import gmpy2
@@ -23,6 +24,7 @@ from derive.gaussian.bracket import Bracket
 from derive.gaussian.compiled import compiled, to_mpf, to_mpfr
 from derive.gaussian.covariance import covariance
 from derive.gaussian.exact import exact
+from derive.gaussian.moments import components
 from derive.gaussian.nested import ExponentialGrowth, Nest
 from derive.gaussian.support import GaussianIntegral, regular_integrals
 
@@ -44,13 +46,16 @@ def value(bracket: sp.Expr, activation: Any, K: Any, digits: int = 15) -> mpmath
 
     >>> from derive.gaussian.pattern import parse_bracket
     >>> print(mpmath.nstr(value(parse_bracket("s0 s0"), "tanh", 1, 30), 30))
-    0.394294363719858577418498397166
+    0.394294490397841174416459772444
     """
     return evaluate(bracket, activation, K, digits).value
 
 
-def evaluate(bracket: sp.Expr, activation: Any, K: Any, digits: int = 15) -> Evaluation:
-    """Value and error bound. K: a number (one label), {(a, b): number} or a matrix for the sorted labels."""
+def evaluate(bracket: sp.Expr, activation: Any, K: Any, digits: int = 15, closed_forms: bool = True) -> Evaluation:
+    """Value and error bound. K: a number (one label), {(a, b): number} or a matrix for the sorted labels.
+
+    Integrals over several variables are taken from a closed form where there is one (not with `closed_forms=False`).
+    """
     if not isinstance(digits, int) or not 1 <= digits <= 1000:
         raise DeriveError("The number of digits is a whole number from 1 to 1000.")
     if bracket == 1:
@@ -66,22 +71,34 @@ def evaluate(bracket: sp.Expr, activation: Any, K: Any, digits: int = 15) -> Eva
     if not terms:
         return Evaluation(mpmath.mpf(0), mpmath.mpf(0), True)
     try:
-        return _sum(terms, digits, stop_at_growth=True)
+        several = any(len(t.factors) > 1 for t in terms)
+        found = _closed(exact(bracket, activation, K.as_mapping()), digits) if closed_forms and several else None
+        return found or _sum(terms, digits, stop_at_growth=True)
     except ExponentialGrowth:  # sums of exponentials at large K: the closed form is the better number
-        closed = exact(bracket, activation, K.as_mapping())
-        return _sum(terms, digits, stop_at_growth=False) if closed is None else _closed(closed, digits)
+        found = _closed(exact(bracket, activation, K.as_mapping()), digits)
+        return found or _sum(terms, digits, stop_at_growth=False)
 
 
-def _closed(closed: sp.Expr, digits: int) -> Evaluation:
-    number = to_mpf(to_mpfr(closed, int((digits + GUARD) * 3.3220) + 24))
-    return Evaluation(number, abs(number) * mpmath.mpf(10) ** -(digits + 1), True)
+def _closed(closed: sp.Expr | None, digits: int) -> Evaluation | None:
+    """A closed form as a number; None where it cannot be told from zero."""
+    if closed is None:
+        return None
+    if closed == 0:
+        return Evaluation(mpmath.mpf(0), mpmath.mpf(0), True)
+    bits = int((digits + GUARD) * 3.3220)
+    number = closed.evalf(digits + GUARD + 2, maxn=20000)
+    if not number.is_Float or number == 0 or number._prec < bits:
+        return None
+    exact_value = mpmath.mp.make_mpf(number._mpf_)
+    return Evaluation(exact_value, abs(exact_value) * mpmath.mpf(10) ** -(digits + 1), True)
 
 
 def _odd(term: GaussianIntegral) -> bool:
-    parity = 1
-    for factor in term.factors:
-        parity *= factor.parity
-    return parity == -1 and all(m == 0 for m in term.mean)
+    """Whether the integral vanishes because one group of correlated variables enters it oddly."""
+    for group in components(term.covariance):
+        if prod(term.factors[i].parity for i in group) == -1 and all(term.mean[i] == 0 for i in group):
+            return True
+    return False
 
 
 def _sum(terms: list[GaussianIntegral], digits: int, stop_at_growth: bool) -> Evaluation:
