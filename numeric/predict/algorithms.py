@@ -1,4 +1,4 @@
-"""Training algorithms as objects: each gives its update rule, and everything else (projectors, time dependence) follows.
+"""Training algorithms as objects: each gives its update rule, and the rest (projectors, time dependence) follows.
 
 An algorithm is a linear filter from gradients to displacements of the parameters, θ → θ - displacement. A new one is
 a subclass with an `update` method; `numeric.predict.projectors` does the sums and `numeric.ensemble` trains with it.

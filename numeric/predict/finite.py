@@ -79,7 +79,9 @@ class FiniteWidth:
         dNTK = np.zeros_like(H1)
         for name, external, internal in DNTK_PLACEMENTS:
             Z = getattr(self.projectors, name)
-            first = np.einsum("am,cm,ibm->iabc", U, U, np.einsum("mn,in,bn->ibm", Z, y, U, optimize=True), optimize=True)
+            first = np.einsum(
+                "am,cm,ibm->iabc", U, U, np.einsum("mn,in,bn->ibm", Z, y, U, optimize=True), optimize=True
+            )
             second = np.einsum(
                 "bn,cn,ian->iabc", U, U, np.einsum("mn,im,am->ian", Z, y, U, optimize=True), optimize=True
             )

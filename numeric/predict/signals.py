@@ -94,9 +94,7 @@ def accumulate(signal: Signal, h: np.ndarray) -> Signal:
         n[..., -1, size:-1] = -rule.output
         return n
 
-    return Signal(
-        algorithm, np.append(signal.initial, np.zeros(memory + 1)), np.eye(size + memory + 1)[-1], generator
-    )
+    return Signal(algorithm, np.append(signal.initial, np.zeros(memory + 1)), np.eye(size + memory + 1)[-1], generator)
 
 
 def _kron(a: np.ndarray, b: np.ndarray) -> np.ndarray:

@@ -121,7 +121,7 @@ def test_covariance_is_the_brute_force_sum(setting):
 
 @pytest.mark.equation("infinity.167")
 def test_wiring_term_of_the_covariance(setting):
-    """The seed's example, Σ E[z_2 dH_1] Z_B E[εε]; as printed, its last line has the second Q's indices in a wrong order."""
+    """The seed's example, Σ E[z_2 dH_1] Z_B E[εε]; the second Q of its last line needs the other order of indices."""
     flow, y, finite, Z = setting
     t = TRAIN
     K = flow.K[np.ix_(t, t)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from printed_equations import inverting_tensors, mean_as_printed, projectors
+from printed_equations import mean_as_printed, projectors
 from random_statistics import joint, random_flow
 
 from numeric.predict.algorithms import GradientDescent, GradientFlow
@@ -28,8 +28,10 @@ def setting():
 
 def in_samples(kernel, Z):
     U = kernel.modes.U
-    return np.einsum("am,bn,mn,cm,dn->abcd", U, U, Z, U, U) if Z.ndim == 2 else np.einsum(
-        "am,bn,co,mno,dm,en,fo->abcdef", U, U, U, Z, U, U, U, optimize=True
+    return (
+        np.einsum("am,bn,mn,cm,dn->abcd", U, U, Z, U, U)
+        if Z.ndim == 2
+        else np.einsum("am,bn,co,mno,dm,en,fo->abcdef", U, U, U, Z, U, U, U, optimize=True)
     )
 
 
@@ -72,7 +74,7 @@ def test_projectors_are_the_printed_ones(setting, algorithm):
 
 def brute_force_mean(setting, outputs):
     """E of (infinity.154) with every index written out."""
-    flow, y, kernel, _, H, Z = setting
+    flow, y, _, _, H, Z = setting
     y = y[:, :outputs]
     E = joint(flow, outputs)
     t, Hi = TRAIN, np.linalg.inv(H)
@@ -110,7 +112,7 @@ def brute_force_mean(setting, outputs):
 @pytest.mark.equation("infinity.161")
 @pytest.mark.parametrize("outputs", [1, 2])
 def test_mean_is_the_brute_force_contraction(setting, outputs):
-    flow, y, kernel, finite, _, _ = setting
+    flow, y, _, finite, _, _ = setting
     one = kernel_prediction(flow.Theta, flow.K, y[:, :outputs], TRAIN)
     ours = FiniteWidth(flow, one, finite.projectors).mean_parts
     brute = brute_force_mean(setting, outputs)

@@ -20,7 +20,9 @@ class ToyNetwork:
     def __init__(self, outputs: int = 2, samples: int = 4, n_train: int = 2, parameters: int = 4, seed: int = 0):
         rng = np.random.default_rng(seed)
         self.outputs, self.samples, self.train = outputs, samples, list(range(n_train))
-        features = np.linalg.qr(rng.normal(size=(parameters, samples)))[0].T + 0.2 * rng.normal(size=(samples, parameters))
+        features = np.linalg.qr(rng.normal(size=(parameters, samples)))[0].T + 0.2 * rng.normal(
+            size=(samples, parameters)
+        )
         self.mean_ntk = features @ features.T
         # one copy of the parameters for each output: the NTK is diagonal in components
         self.J = np.einsum("ij,ap->iajp", np.eye(outputs), features).reshape(outputs, samples, -1)
