@@ -8,7 +8,7 @@ $(VENV)/.installed: pyproject.toml
 	$(BIN)/pip install --quiet --disable-pip-version-check -e ".[test]"
 	touch $@
 
-.PHONY: install demo test lint verify clean
+.PHONY: install demo test lint verify clean generate bench
 install: $(VENV)/.installed
 
 demo: install
@@ -24,6 +24,12 @@ test: install lint
 
 verify: install
 	$(BIN)/pytest -n 2 -m slow
+
+generate: install  # renew numeric/generated/
+	$(BIN)/python -m derive.codegen
+
+bench: install  # BENCH=--peer also runs neural-tangents, in an environment of its own
+	$(BIN)/python bench/run.py $(BENCH)
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info

@@ -1,0 +1,217 @@
+"""`make bench`: how fast and how accurate the flow is, against the machine's dgemm, sampled networks and a peer.
+
+Prints a table and writes JSON. Times are the best of a few runs after the first (which compiles; given apart). The
+peer, neural-tangents, needs an environment of its own (TensorFlow comes with it): `--peer` creates it in the user's
+cache folder and uses it; without it the comparison is left out. Compare ratios within one run only.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import platformdirs
+from rich.console import Console
+from rich.table import Table
+
+import numeric
+from numeric import flow
+
+PEER = ["neural-tangents==0.6.5", "jax==0.5.3", "jaxlib==0.5.3", "tf2jax==0.3.7"]
+CASES = [
+    {"name": "tanh", "activation": "tanh", "W_std": 1.0, "b_std": 0.1, "degree": 25},
+    {"name": "tanh, W_std 3", "activation": "tanh", "W_std": 3.0, "b_std": 0.1, "degree": 25},
+    {"name": "gelu", "activation": "gelu", "W_std": 1.4, "b_std": 0.1, "degree": 0},
+    {"name": "erf", "activation": "erf", "W_std": 1.2, "b_std": 0.1, "degree": 0},
+    {"name": "relu", "activation": "relu", "W_std": 1.4142135623730951, "b_std": 0.1, "degree": 0},
+]
+HIDDEN = 10
+
+
+def best(function: Callable[[], Any], repeats: int = 3) -> tuple[float, float, Any]:
+    """(first call, best of the others, result)."""
+    seconds = []
+    for _ in range(repeats + 1):
+        start = time.perf_counter()
+        result = jax.block_until_ready(function())
+        seconds.append(time.perf_counter() - start)
+    return seconds[0], min(seconds[1:]), result
+
+
+def dgemm_speed(size: int = 2000) -> float:
+    """The machine's own float64 matrix product, in flop/s."""
+    a = jnp.asarray(np.random.default_rng(0).normal(size=(size, size)))
+    product = jax.jit(lambda x: x @ x)
+    _, seconds, _ = best(lambda: product(a), 5)
+    return 2 * size**3 / seconds
+
+
+def kernels(X: np.ndarray, peer: dict[str, Any] | None) -> list[dict[str, Any]]:
+    """K and Theta through ten hidden layers, against the peer's values and times."""
+    rows = []
+    for case in CASES:
+        C_W, C_b = case["W_std"] ** 2, case["b_std"] ** 2
+        network = {"C_W": C_W, "C_b": C_b, "lambda_W": C_W, "lambda_b": C_b, "tensors": "Theta", "layers": "last"}
+        first, seconds, _ = best(lambda a=case["activation"], n=network: flow(a, X, HIDDEN + 1, 1, **n).Theta)
+        f = flow(case["activation"], X, HIDDEN + 1, 1, **network)
+        row = {"what": f"K, Theta: {case['name']}, N = {len(X)}", "first": first, "seconds": seconds}
+        row["error"] = max(f.error.values())
+        if peer is not None:
+            theirs = next(r for r in peer["results"] if r["name"] == case["name"])
+            arrays = np.load(theirs["file"])
+            row["peer"] = theirs["seconds"]
+            row["ratio"] = theirs["seconds"] / seconds
+            row["peer_error"] = float(np.max(np.abs(arrays["Theta"] / np.asarray(f.Theta) - 1)))
+            diagonal = np.diag(arrays["Theta"]) / np.diag(np.asarray(f.Theta)) - 1
+            row["peer_diagonal_error"] = float(np.max(np.abs(diagonal)))
+        rows.append(row)
+    return rows
+
+
+def all_tensors(speed: float, quick: bool) -> list[dict[str, Any]]:
+    """All fifteen tensors: small N through ten layers, and one layer for N = 32 against dgemm."""
+    generator = np.random.default_rng(1)
+    rows = []
+    jobs = [("tanh", 8, 10, 1e-8), ("tanh", 16, 10, 1e-8), ("gelu", 16, 10, 1e-12)]
+    jobs += [] if quick else [("tanh", 32, 1, 1e-8), ("gelu", 32, 1, 1e-12)]
+    for name, size, hidden, tolerance in jobs:
+        X = generator.normal(size=(size, 64))
+        settings = {"C_b": 0.0, "C_W": 1.0, "tolerance": tolerance, "layers": "last"}
+        first, seconds, f = best(lambda n=name, x=X, h=hidden, s=settings: flow(n, x, h + 1, 64, **s), 1)
+        row = {"what": f"all 15: {name}, N = {size}, {hidden} hidden", "first": first, "seconds": seconds}
+        row["tolerance"] = tolerance
+        flops = _flops(f)
+        if flops:
+            row["dgemm_seconds"] = flops / speed
+            row["over_dgemm"] = seconds / row["dgemm_seconds"]
+        if size <= 16:
+            row["error"] = max(f.error.values())
+        rows.append(row)
+    return rows
+
+
+def _flops(f: numeric.Flow) -> float | None:
+    """Multiplications and additions in the plan's matrix products, two for each node, order, pair of labels."""
+    total = 0.0
+    for plan in f.plan:
+        buckets = getattr(plan.quadruples, "buckets", None)
+        if not buckets:
+            return None
+        for bucket in buckets:
+            jobs, labels = bucket.labels.shape
+            nodes = bucket.nodes.shape[0] * bucket.nodes.shape[-1]
+            total += 2.0 * 3 * jobs * nodes * bucket.n * labels**2
+    return total
+
+
+def sampling(seconds_budget: float = 20.0) -> dict[str, Any]:
+    """V of a two-hidden-layer tanh network by sampling real networks: the time for the flow's accuracy, extrapolated.
+
+    Four inputs, width 64. The estimator of V_(00)(00) averages over all pairs of output neurons; its standard error
+    falls as the inverse root of the time, so an error e takes (standard error / e)^2 times the time spent (its bias,
+    of the next order in 1/n, would not fall at all).
+    """
+    X = np.random.default_rng(2).normal(size=(4, 8))
+    width, outputs = 64, 64
+    f = flow("tanh", X, depth=3, width=width, C_b=0.0, C_W=1.0, tensors="V")
+    _, ours, _ = best(lambda: flow("tanh", X, depth=3, width=width, C_b=0.0, C_W=1.0, tensors="V").V, 2)
+
+    @jax.jit
+    def batch(key: jax.Array) -> jax.Array:
+        def one(key: jax.Array) -> jax.Array:
+            keys = jax.random.split(key, 3)
+            z = jax.random.normal(keys[0], (width, X.shape[1])) @ X.T / np.sqrt(X.shape[1])
+            z = jax.random.normal(keys[1], (width, width)) @ jnp.tanh(z) / np.sqrt(width)
+            z = jax.random.normal(keys[2], (outputs, width)) @ jnp.tanh(z) / np.sqrt(width)
+            both = jnp.einsum("ia,ib,ja,jb->ab", z, z, z, z) - jnp.einsum("ia,ib,ia,ib->ab", z, z, z, z)
+            return both / (outputs * (outputs - 1))
+
+        return jax.vmap(one)(jax.random.split(key, 512))
+
+    jax.block_until_ready(batch(jax.random.key(0)))
+    start, count, values = time.perf_counter(), 0, []
+    while time.perf_counter() - start < seconds_budget:
+        values.append(np.asarray(batch(jax.random.key(count + 1))[:, 0, 0]))
+        count += 1
+    spent = time.perf_counter() - start
+    samples = np.concatenate(values)
+    error = width * samples.std() / np.sqrt(samples.size) / float(jnp.max(jnp.abs(f.V)))
+    goal = 1e-8
+    return {
+        "what": "V by sampling networks, N = 4, width 64",
+        "seconds": ours,
+        "sampled_seconds": spent,
+        "sampled_error": float(error),
+        "sampled_seconds_for_1e-8": float(spent * (error / goal) ** 2),
+        "ratio": float(spent * (error / goal) ** 2 / ours),
+    }
+
+
+def run_peer(X: np.ndarray, folder: Path) -> dict[str, Any] | None:
+    """Create the peer's environment if needed, and run its side there."""
+    home = Path(platformdirs.user_cache_dir("effective-theory")) / "bench-peer"
+    python = home / "bin" / "python"
+    if not (home / ".installed").exists():
+        subprocess.run([sys.executable, "-m", "venv", str(home)], check=True)
+        subprocess.run([str(python), "-m", "pip", "install", "-q", *PEER], check=True)
+        (home / ".installed").touch()
+    np.save(folder / "X.npy", X)
+    cases = [case | {"hidden": HIDDEN, "repeats": 2} for case in CASES]
+    job = {"inputs": str(folder / "X.npy"), "cases": cases, "output": str(folder)}
+    command = [str(python), str(Path(__file__).with_name("peer.py"))]
+    done = subprocess.run(command, input=json.dumps(job), capture_output=True, text=True)
+    if done.returncode:
+        print(f"the peer did not run: {done.stderr.strip().splitlines()[-1]}", file=sys.stderr)
+        return None
+    return json.loads(done.stdout)
+
+
+def show(rows: list[dict[str, Any]]) -> None:
+    table = Table(title="times in seconds; ratio = the other's time over ours")
+    columns = ["what", "first", "seconds", "error", "peer", "ratio", "peer_error", "dgemm_seconds", "over_dgemm"]
+    for column in columns:
+        table.add_column(column)
+    for row in rows:
+        cells = [row.get(column, "") for column in columns]
+        table.add_row(*(f"{cell:.3g}" if isinstance(cell, float) else str(cell) for cell in cells))
+    Console(width=170).print(table)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--peer", action="store_true", help="also run neural-tangents in its own environment")
+    parser.add_argument("--quick", action="store_true", help="leave out N = 32")
+    parser.add_argument("--size", type=int, default=1000, help="inputs for K and Theta (default 1000)")
+    parser.add_argument("-o", "--output", type=Path, default=Path("bench/results.json"))
+    options = parser.parse_args()
+    X = np.random.default_rng(0).normal(size=(options.size, 64))
+    speed = dgemm_speed()
+    with tempfile.TemporaryDirectory() as folder:
+        peer = run_peer(X, Path(folder)) if options.peer else None
+        rows = kernels(X, peer)
+    rows += [*all_tensors(speed, options.quick), sampling()]
+    show(rows)
+    machine = {"platform": platform.platform(), "python": platform.python_version(), "jax": jax.__version__}
+    machine |= {"devices": [str(d) for d in jax.devices()], "dgemm_gflops": speed / 1e9}
+    machine |= {"peer_jax": peer["jax"]} if peer else {}
+    report = {"date": datetime.now(UTC).isoformat(timespec="minutes"), "machine": machine, "rows": rows}
+    temporary = options.output.with_suffix(".tmp")
+    temporary.write_text(json.dumps(report, indent=2) + "\n")
+    temporary.replace(options.output)
+    print(f"dgemm {speed / 1e9:.0f} Gflop/s; written to {options.output}")
+
+
+if __name__ == "__main__":
+    main()
