@@ -3,12 +3,46 @@
 Importing this package switches JAX's 64-bit mode on and keeps compiled programs on disk (`numeric.runtime`).
 """
 
+from importlib import import_module
+from typing import Any
+
 from numeric.runtime import configure
 
 configure()
 
 from numeric.errors import MissingTensor, NonFiniteFlow, NumericError  # noqa: E402
 from numeric.flow import flow  # noqa: E402
+from numeric.predict import GradientDescent, GradientFlow, Prediction, TwoStep, predict  # noqa: E402
 from numeric.results import Flow, Layer  # noqa: E402
 
-__all__ = ["Flow", "Layer", "MissingTensor", "NonFiniteFlow", "NumericError", "flow"]
+_LATER = {
+    "empirical_ddntk": "numeric.empirical",
+    "empirical_dntk": "numeric.empirical",
+    "empirical_ntk": "numeric.empirical",
+    "pseudo_ntk": "numeric.empirical",
+    "learnability": "numeric.kernels",
+    "linearize": "numeric.kernels",
+}
+"""Names that are imported when they are first used."""
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LATER:
+        return getattr(import_module(_LATER[name]), name)
+    raise AttributeError(f"module 'numeric' has no attribute {name!r}")
+
+
+__all__ = [
+    "Flow",
+    "GradientDescent",
+    "GradientFlow",
+    "Layer",
+    "MissingTensor",
+    "NonFiniteFlow",
+    "NumericError",
+    "Prediction",
+    "TwoStep",
+    "flow",
+    "predict",
+    *_LATER,
+]
