@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import sympy as sp
 from sympy.polys.orthopolys import hermite_prob_poly
@@ -74,7 +74,13 @@ class FixedPoint:
         return PowerSeries(terms, order + 1)
 
     def _number(self, bracket: sp.Expr) -> sp.Float:
-        return sp.Float(value(bracket, self.activation, self.K_star, DIGITS + 12), DIGITS + 10)
+        assert self.activation is not None
+        return _bracket_number(bracket, self.activation, self.K_star)
+
+
+@lru_cache(maxsize=4096)
+def _bracket_number(bracket: sp.Expr, activation: Activation, kernel: sp.Expr) -> sp.Float:
+    return sp.Float(value(bracket, activation, kernel, DIGITS + 5), DIGITS + 5)
 
 
 def existing_form(expression: sp.Expr, activation: Activation | None) -> sp.Expr:

@@ -27,8 +27,8 @@ from derive.symbols import z
 Real = np.longdouble
 RANGE = 9.6
 """Standard deviations that the integrals reach: the density there is 1e-20 of its peak."""
-PANELS = (1.6, 4.4)
-NODES = 40
+PANELS = (3.2,)
+NODES = 36
 
 
 class KernelDerivative(sp.Expr):
@@ -75,10 +75,10 @@ def _rule() -> tuple[Any, Any]:
                 x -= p1 / slope
             half.append((x, 2 / ((1 - x * x) * slope**2)))
         standard = half + [(-x, w) for x, w in half]
-        edges = [0, *PANELS, RANGE]
+        edges = [mpmath.mpf(edge) for edge in (0, *PANELS, RANGE)]
         nodes, weights = [], []
         for low, high in zip(edges, edges[1:]):
-            middle, width = mpmath.mpf(low + high) / 2, mpmath.mpf(high - low) / 2
+            middle, width = (low + high) / 2, (high - low) / 2
             for x, w in standard:
                 t = middle + width * x
                 nodes.append(t)
@@ -98,33 +98,57 @@ class Brackets:
             raise DeriveError("iteration is for activations whose kinks are at the origin")
         self.wanted = list(wanted)
         self._recipes = [_recipe(activation, item) for item in self.wanted]
-        sides = [[piece for piece, _ in recipe.pieces] for recipe in self._recipes]
-        other = [[piece for _, piece in recipe.pieces] for recipe in self._recipes]
-        modules: list[Any] = [{"erf": np.vectorize(math.erf, otypes=[float])}, "numpy"]
-        self._right = sp.lambdify(z, [p[0] for p in sides], modules=modules, cse=True)
-        self._left = sp.lambdify(z, [p[0] for p in other], modules=modules, cse=True)
+        self._right = _compiled([recipe.right for recipe in self._recipes])
+        self._left = _compiled([recipe.left for recipe in self._recipes])
+        self._even = activation.is_odd
         self._nodes, self._weights = _rule()
+        self._density = 1 / np.sqrt(2 * Real("3.14159265358979323846264338327950288"))
 
     def __call__(self, kernel: Any) -> list[Any]:
         root = np.sqrt(kernel)
         points = root * self._nodes
         with np.errstate(over="ignore"):
-            right, left = self._right(points), self._left(-points)
+            halves = [self._right(points)] if self._even else [self._right(points), self._left(-points)]
+        factor = 2 if self._even else 1
         values = []
-        for recipe, f, g in zip(self._recipes, right, left):
-            total = self._weights @ (np.broadcast_to(f, points.shape) + np.broadcast_to(g, points.shape))
+        for place, recipe in enumerate(self._recipes):
+            total = factor * sum((self._weights * half[place]).sum() for half in halves)
             for order, coefficient in recipe.deltas:
                 m = order // 2
-                total = total + coefficient * (-1) ** m * Real(math.prod(range(1, 2 * m, 2))) / kernel**m / (
-                    np.sqrt(2 * Real(np.pi)) * root
-                )
+                moment = (-1) ** m * Real(math.prod(range(1, 2 * m, 2)))
+                total = total + coefficient * moment * self._density / (kernel**m * root)
             values.append(total)
         return values
 
 
+def _compiled(expressions: list[sp.Expr]) -> Callable[[Any], list[Any]]:
+    """A numpy function of z; rational numbers that no float holds are given to it in extended precision."""
+    numbers = {q for e in expressions for q in e.atoms(sp.Rational) if q.q & (q.q - 1)}
+    names = {q: sp.Symbol(f"rational_{i}") for i, q in enumerate(sorted(numbers))}
+    known = {s.name: Real(q.p) / Real(q.q) for q, s in names.items()}
+    modules: list[Any] = [{"erf": np.vectorize(math.erf, otypes=[float]), **known}, "numpy"]
+    with_names = [e.xreplace(names) for e in expressions]
+    return sp.lambdify(z, with_names, modules=modules, cse=_cse_without_powers)
+
+
+def _cse_without_powers(expressions: list[sp.Expr]) -> tuple[list[Any], list[Any]]:
+    """Common subexpressions, with whole powers written as products: numpy's extended powers are slow."""
+    replacements, reduced = sp.cse(expressions, list=False)
+    return [(s, _products(e)) for s, e in replacements], [_products(e) for e in reduced]
+
+
+def _products(expression: sp.Expr) -> sp.Expr:
+    def product(base: sp.Expr, power: sp.Expr) -> sp.Expr:
+        whole = sp.Mul(*[base] * abs(int(power)), evaluate=False) if abs(power) > 1 else base
+        return whole if power > 0 else sp.Pow(whole, -1, evaluate=False)
+
+    return expression.replace(lambda e: e.is_Pow and e.exp.is_Integer and abs(e.exp) > 1, lambda e: product(e.base, e.exp))
+
+
 @dataclass(frozen=True)
 class _Recipe:
-    pieces: list[tuple[sp.Expr, sp.Expr]]
+    right: sp.Expr
+    left: sp.Expr
     deltas: list[tuple[int, Any]]
 
 
@@ -150,8 +174,7 @@ def _recipe(activation: Activation, item: sp.Expr) -> _Recipe:
             order = derivative - 1 - j
             if jump != 0 and order % 2 == 0:
                 deltas.append((order, _real(jump * scale)))
-    pieces = [(scale * sp.diff(plus, z, derivative), scale * sp.diff(minus, z, derivative))]
-    return _Recipe(pieces, deltas)
+    return _Recipe(scale * sp.diff(plus, z, derivative), scale * sp.diff(minus, z, derivative), deltas)
 
 
 def _factors(item: sp.Expr) -> tuple[list[int], int, sp.Expr]:
@@ -194,8 +217,8 @@ def iterate(
     tensors = {n: sp.Symbol(f"t_{n}") for n in names}
     table = {c: tensors[c.name] for e in equations.values() for c in e.atoms(Component)}
     arguments = [symbols.C_b, symbols.C_W, symbols.lambda_b, symbols.lambda_W, *tensors.values(), *dummies.values()]
-    right = [horner(e.xreplace({**dummies, **table})) for e in equations.values()]
-    step = sp.lambdify(arguments, right, modules="numpy", cse=True)
+    right = [e.xreplace({**dummies, **table}) for e in equations.values()]
+    step = sp.lambdify(arguments, right, modules="numpy", cse=_cse_without_powers)
     C_b, C_W = (Real(str(parameters[n])) for n in ("C_b", "C_W"))
     state = [Real(str(start.get(n, 0))) for n in names]
     kernel_place = names.index("K")
@@ -210,7 +233,3 @@ def iterate(
         state = step(C_b, C_W, rates[0](layer + 1), rates[1](layer + 1), *state, *values)
     return found
 
-
-def horner(expression: sp.Expr) -> sp.Expr:
-    """Floating-point numbers kept out: rational coefficients stay quotients of whole numbers."""
-    return sp.expand(expression)

@@ -14,6 +14,7 @@ import sympy as sp
 
 from derive.asymptotics.result import Asymptotics, exact_entry
 from derive.errors import DeriveError
+from derive.symbols import L
 
 CONTENT = {
     "V": {"z": 4},
@@ -107,11 +108,44 @@ def ratios(tensors: Mapping[str, Asymptotics]) -> dict[str, Ratio]:
             continue
         exponent = tensor.exponent - k * kernel.exponent - t * theta.exponent
         logs = tensor.log_power - k * kernel.log_power - t * theta.log_power
-        coefficient = tensor.coefficient / (kernel.coefficient**k * theta.coefficient**t)
-        found[name] = Ratio(name, sp.expand(exponent), logs, tidy(coefficient), tensor.digits)
+        below = kernel.coefficient ** max(k, 0) * theta.coefficient**t
+        coefficient = quotient(tensor.coefficient * kernel.coefficient ** max(-k, 0), below)
+        found[name] = Ratio(name, _whole(sp.expand(exponent)), logs, coefficient, tensor.digits)
     return found
 
 
+def _whole(exponent: sp.Expr) -> sp.Expr:
+    """An irrational p_perp cancels in most ratios; what is left of its digits is rounding."""
+    nearest = sp.Integer(round(float(exponent))) if exponent.is_Float else exponent
+    return nearest if exponent.is_Float and abs(exponent - nearest) < 1e-15 else exponent
+
+
 def tidy(coefficient: sp.Expr) -> sp.Expr:
-    """Factored where the numbers are exact."""
-    return coefficient if coefficient.has(sp.Float) else sp.factor(coefficient)
+    """Factored; with floating-point numbers only common powers are taken out."""
+    return sp.factor_terms(coefficient) if coefficient.has(sp.Float) else sp.factor(coefficient)
+
+
+def quotient(above: sp.Expr, below: sp.Expr) -> sp.Expr:
+    """The quotient of two coefficients; floating-point polynomials that are proportional give their ratio."""
+    if not (above.has(sp.Float) or below.has(sp.Float)):
+        return sp.factor(above / below)
+    factor = sp.S.One
+    if above.has(L) or below.has(L):
+        (above, top), (below, bottom) = _without_depth(above), _without_depth(below)
+        factor = top / bottom
+    first, second = (sp.expand(e).as_coefficients_dict() for e in (above, below))
+    if set(first) == set(second):
+        values = [first[m] / second[m] for m in second]
+        if all(abs(v - values[0]) < 1e-12 * abs(values[0]) for v in values):
+            return values[0] * factor
+    return sp.factor_terms(above) / sp.factor_terms(below) * factor
+
+
+def _without_depth(expression: sp.Expr) -> tuple[sp.Expr, sp.Expr]:
+    """The expression and the power of L that all its terms share."""
+    terms = sp.Add.make_args(sp.expand(expression))
+    powers = {term.as_independent(L)[1] for term in terms}
+    if len(powers) > 1:
+        return expression, sp.S.One
+    depth = powers.pop()
+    return sp.expand(expression / depth), depth

@@ -1,0 +1,62 @@
+"""`derive asymptotics`: one tensor's series in 1/l and log(l), with the steps that lead to it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+
+@click.command("asymptotics")
+@click.argument("activation")
+@click.argument("tensor")
+@click.option("--order", default=2, show_default=True, help="Powers of 1/l to keep, the leading one included.")
+@click.option("--learning-rates", default="equivalence", show_default=True, help="As in `derive exponents`.")
+@click.option("--point", default=0, show_default=True, help="Which critical point, as `derive criticality` numbers them.")
+@click.option("--lambda-b", default=None, help="A number instead of the symbol lambda_b, e.g. 0.")
+@click.option("--lambda-W", "lambda_w", default=None, help="A number instead of the symbol lambda_W.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def command(
+    activation: str,
+    tensor: str,
+    order: int,
+    learning_rates: str,
+    point: int,
+    lambda_b: str | None,
+    lambda_w: str | None,
+    as_json: bool,
+) -> None:
+    """The large-depth series of TENSOR (K Theta V G1 D F H1 A B P Q R S T U) at criticality.
+
+    \b
+    Examples:
+        derive asymptotics tanh R --order 3
+        derive asymptotics relu A --json
+    """
+    from derive.cache import recall
+
+    arguments = [activation, tensor, order, learning_rates, point, lambda_b, lambda_w]
+
+    def compute() -> dict[str, Any]:
+        from derive.asymptotics import asymptotics
+
+        return asymptotics(activation, tensor, order, learning_rates, point, lambda_b, lambda_w).to_json()
+
+    data = recall("asymptotics", arguments, compute)
+    if as_json:
+        from derive.cli.output import print_json
+
+        print_json(data)
+        return
+    from rich.console import Console
+
+    console = Console()
+    for place, step in enumerate(data["steps"], start=1):
+        console.print(f"{place}. {step['text']}", highlight=False, markup=False)
+    if not data["exists"]:
+        console.print(f"{tensor} does not exist: {data['reason']}", highlight=False, markup=False)
+        return
+    console.print(f"{tensor} = {data['series']}", style="bold", highlight=False, markup=False)
+    console.print(f"remainder: {data['remainder']}", highlight=False, markup=False)
+    for name, text in data["free_constant_meanings"].items():
+        console.print(f"{name}: {text}", highlight=False, markup=False)

@@ -1,0 +1,103 @@
+"""`derive exponents`: critical exponents, leading coefficients and dimensionless ratios of every tensor."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+
+@click.command("exponents")
+@click.argument("activation")
+@click.option(
+    "--learning-rates",
+    default="equivalence",
+    show_default=True,
+    help="equivalence, constant, or power(p_b,p_W) for lambda_b ~ l^(-p_b), lambda_W ~ l^(-p_W).",
+)
+@click.option("--point", default=0, show_default=True, help="Which critical point, as `derive criticality` numbers them.")
+@click.option("--lambda-b", default=None, help="A number instead of the symbol lambda_b, e.g. 0.")
+@click.option("--lambda-W", "lambda_w", default=None, help="A number instead of the symbol lambda_W.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def command(
+    activation: str, learning_rates: str, point: int, lambda_b: str | None, lambda_w: str | None, as_json: bool
+) -> None:
+    """How every tensor behaves at large depth: coefficient * l^(-exponent) * log(l)^log_power.
+
+    ACTIVATION is a built-in name, a name with parameters, a formula in z, or "generic" or "generic odd" for formulas in
+    sigma_1, sigma_2, ... of any smooth activation with sigma(0) = 0.
+
+    \b
+    Examples:
+        derive exponents tanh
+        derive exponents "sin(z)+4/5*(1-cos(z))" --json
+        derive exponents gelu --learning-rates constant
+        derive exponents tanh --lambda-b 0
+    """
+    from derive.cache import recall
+
+    arguments = [activation, learning_rates, point, lambda_b, lambda_w]
+
+    def compute() -> dict[str, Any]:
+        from derive.asymptotics import exponents
+
+        return exponents(activation, learning_rates, point, lambda_b, lambda_w).to_json()
+
+    data = recall("exponents", arguments, compute)
+    if as_json:
+        from derive.cli.output import print_json
+
+        print_json(data)
+    else:
+        _show(data)
+
+
+def _show(data: dict[str, Any]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console()
+    rates = data["learning_rates"]
+    console.print(f"[bold]{data['activation']}[/bold]: {data['class']}", highlight=False)
+    console.print(
+        f"p_0 = {_number(data['p_0'])}, p_perp = {_number(data['p_perp'])}, p_parallel = {_number(data['p_parallel'])}",
+        highlight=False,
+    )
+    console.print(
+        f"learning rates ({rates['rule']}): lambda_b^(l) = {rates['lambda_b']}, lambda_W^(l) = {rates['lambda_W']}",
+        highlight=False,
+    )
+    table = Table("tensor", "exponent", "log power", "coefficient")
+    for name, entry in data["tensors"].items():
+        if entry["exists"]:
+            logs = str(entry["log_power"]) if entry["exponent"] else "-"
+            table.add_row(name, _number(entry["exponent"]), logs, _number(entry["coefficient"]))
+        else:
+            table.add_row(name, "-", "-", f"does not exist: {entry['reason']}")
+    console.print(table)
+    ratios = Table("dimensionless ratio, times n", "exponent", "log power", "coefficient")
+    for entry in data["ratios"].values():
+        logs = str(entry["log_power"]) if entry["exponent"] else "-"
+        ratios.add_row(
+            entry["ratio"].replace("n ", "").replace("(n)", "1"),
+            _number(entry["exponent"]),
+            logs,
+            _number(entry["coefficient"]),
+        )
+    console.print(ratios)
+    console.print("A tensor behaves as coefficient * l^(-exponent) * log(l)^(log power).", highlight=False)
+    for note in data["notes"]:
+        console.print(note, highlight=False)
+
+
+def _number(entry: dict[str, Any] | None) -> str:
+    """Exact expressions as they are, floating-point ones rounded for reading."""
+    if entry is None:
+        return "-"
+    if "digits" not in entry:
+        return entry["exact"]
+    if entry["value"] is not None:
+        return f"{entry['value']:.10g}"
+    import re
+
+    return re.sub(r"\d+\.\d{8,}(?:[eE][-+]?\d+)?", lambda m: f"{float(m.group()):.8g}", entry["exact"])
