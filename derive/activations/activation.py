@@ -162,11 +162,17 @@ class Activation:
             return self.expression.xreplace({z: value})
         return self.pieces[sum(1 for kink in self.kinks if kink <= value)].xreplace({z: value})
 
-    def criticality(self, **options: Any) -> Any:
+    def criticality(self) -> Any:
         """All critical initializations, class and stability: see `derive.criticality`."""
         from derive.criticality import criticality
 
-        return criticality(self, **options)
+        return criticality(self)
+
+    def fixed_points(self, C_b: Any, C_W: Any) -> Any:
+        """Fixed points of the kernel at given hyperparameters, stability and correlation depths."""
+        from derive.criticality import fixed_points
+
+        return fixed_points(self, C_b, C_W)
 
     def exponents(self, learning_rates: str = "equivalence", point: int = 0) -> Any:
         """Critical exponents and coefficients of every tensor: see `derive.asymptotics`."""

@@ -283,3 +283,15 @@ def parse_call(text: str) -> tuple[str, dict[str, sp.Expr]] | None:
             raise FormulaError(f"The parameter {keyword.arg} of {name} must be a number, not a formula in z.")
         parameters[keyword.arg] = value
     return name, parameters
+
+
+def parse_number(text: str) -> sp.Expr:
+    """An exact real number from a user's text.
+
+    >>> parse_number("0.1"), parse_number("2/3"), parse_number("sqrt(2)")
+    (1/10, 2/3, sqrt(2))
+    """
+    expression = _Reader(text.strip().replace("^", "**")).read(parse_tree(text))
+    if expression.has(z):
+        raise FormulaError(f"{_short(text)!r} is not a number.")
+    return expression

@@ -47,10 +47,11 @@ def at_positive(activation: Activation) -> AtPositive:
     integrand = condition_integrand(activation)
     if integrand.identically_zero:
         return _line(activation, steps)
-    found = isolate(integrand.value_and_slope, integrand.curvature_bound, LOWEST, integrand.highest)
+    integrand, low, below = _from_below(activation, integrand)
+    found = isolate(integrand.value_and_slope, integrand.curvature_bound, low, integrand.highest)
     roots = [_refine(activation, integrand, cell, form) for cell in found.brackets]
-    roots += _tangential(activation, found)
-    steps.append(_searched(activation, found, len(roots)))
+    roots += _tangential(activation, integrand, found)
+    steps.append(_searched(found, len(roots), below))
     solutions = [_point(activation, root) for root in sorted(roots, key=lambda r: r.evalf(20))]
     points = [p for p in solutions if isinstance(p, CriticalPoint)]
     inadmissible = [p for p in solutions if isinstance(p, Inadmissible)]
@@ -66,7 +67,9 @@ def _one_sign(activation: Activation) -> str | None:
     integrand = activation.expression * activation.derivative(2)
     if not integrand.has(z) and integrand.is_zero:
         return None
-    for candidate in (integrand, sp.factor(integrand)):
+    numbers = integrand.atoms(sp.Rational)
+    tame = all(abs(n.p) <= 64 and n.q <= 64 for n in numbers)  # factor() takes exp(10^6 z) for a power of exp(z)
+    for candidate in (integrand, sp.factor(integrand) if tame else integrand):
         if candidate.is_nonnegative:
             return "non-negative"
         if candidate.is_nonpositive:
@@ -103,7 +106,7 @@ def _refine(activation: Activation, integrand: Integrand, cell: tuple[float, flo
     return sp.Float(root, DIGITS)
 
 
-def _tangential(activation: Activation, found: Isolation) -> list[sp.Expr]:
+def _tangential(activation: Activation, integrand: Integrand, found: Isolation) -> list[sp.Expr]:
     """Cells that double precision could not settle: a zero only if 30 digits say that the condition vanishes there."""
     roots = []
     for low, high in found.unsettled:
@@ -111,16 +114,32 @@ def _tangential(activation: Activation, found: Isolation) -> list[sp.Expr]:
             continue
         middle = sp.Float(math.sqrt(low * high), 40)
         residue = number(condition(), activation, middle, 40)
-        if abs(residue) < sp.Float("1e-20"):
+        if abs(residue) < sp.Float("1e-14") * integrand.value_and_slope(math.log(float(middle)))[2]:
             roots.append(sp.Float(middle, DIGITS))
     return roots
 
 
-def _searched(activation: Activation, found: Isolation, count: int) -> str:
-    lead = series(condition(), activation, 6).leading
-    below = ""
-    if lead is not None:
-        below = f"; below, its leading term {lead[1] * K ** lead[0]} keeps one sign"
+def _from_below(activation: Activation, integrand: Integrand) -> tuple[Integrand, float, str]:
+    """Where to start, so that nothing is missed below: where the leading term of the series in K has taken over."""
+    lead = series(condition(), activation, 2).leading or series(condition(), activation, 6).leading
+    if lead is None:  # beyond all powers: exp(-kink^2/(2K)) of the nearest kink
+        low = LOWEST
+        while integrand.value_and_slope(math.log(low))[2] < 1e-200 and low < 1:
+            low *= 2
+        return integrand, low, "; below, the kink nearest to 0 dominates, beyond all powers of K"
+    power, coefficient = float(lead[0]), float(lead[1])
+    low = LOWEST
+    while True:
+        ratio = integrand.value_and_slope(math.log(low))[0] / (coefficient * low**power)
+        if abs(ratio - 1) < 0.1:
+            return integrand, low, f"; below, its leading term {lead[1] * K ** lead[0]} has taken over"
+        if low < 1e-30:
+            return integrand, low, ""
+        low *= 1e-4
+        integrand = condition_integrand(activation, low)
+
+
+def _searched(found: Isolation, count: int, below: str) -> str:
     zeros = {0: "no zero", 1: "one zero"}.get(count, f"{count} zeros")
     open_cells = "".join(f"; not settled for K in [{a:.3g}, {b:.3g}]" for a, b in found.unsettled)
     return (

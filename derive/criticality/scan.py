@@ -28,9 +28,10 @@ SMALLEST_CELL = 1e-7
 _ROUNDING = 1e-12
 
 Array = np.ndarray
+Function = Callable[[Array], Array]
 
 
-def evaluator(expression: sp.Expr) -> Callable[[Array], Array]:
+def evaluator(expression: sp.Expr) -> Function:
     """A float64 function of an array of z: numpy, and mpmath at the points where numpy overflows."""
     erf = np.vectorize(math.erf, otypes=[float])
     fast = sp.lambdify(z, expression, modules=[{"erf": erf}, "numpy"])
@@ -54,33 +55,27 @@ class Integrand:
     pieces: Sequence[sp.Expr]
     kinks: Sequence[sp.Expr]
     spikes: Sequence[tuple[float, float]] = ()
+    lowest: float = LOWEST
+    magnitudes: Sequence[sp.Expr] | None = None
+    """What is added up to f, where that is larger than |f|: rounding errors are measured by it."""
     nodes: Array = field(init=False)
     weighted: Array = field(init=False)
     sizes: Array = field(init=False)
     reach: float = field(init=False)
 
     def __post_init__(self) -> None:
-        functions = [evaluator(piece) for piece in self.pieces]
         borders = np.array([float(kink) for kink in self.kinks])
-
-        def f(points: Array) -> Array:
-            which = np.searchsorted(borders, points, side="right")
-            values = np.empty_like(points)
-            for index, function in enumerate(functions):
-                chosen = which == index
-                if chosen.any():
-                    values[chosen] = function(points[chosen])
-            return values
-
+        f = _piecewise(self.pieces, borders)
+        size = _piecewise(self.magnitudes, borders) if self.magnitudes else lambda points: np.abs(f(points))
         limit = 25 * math.sqrt(HIGHEST)
-        panels = _refined(f, _panels(np.abs(borders), limit))
+        panels = _refined(f, size, _panels(np.abs(borders), math.sqrt(self.lowest) / 10, limit))
         nodes, weights = _nodes(panels)
         right, left = f(nodes), f(-nodes)
-        size = np.abs(right) + np.abs(left)
-        self.reach = float(np.min(nodes[~(size < 1e280)], initial=limit))
+        sizes = size(nodes) + size(-nodes)
+        self.reach = float(np.min(nodes[~(sizes < 1e280)], initial=limit))
         inside = nodes < self.reach
         self.nodes = nodes[inside]
-        self.weighted, self.sizes = (weights * (right + left))[inside], (weights * size)[inside]
+        self.weighted, self.sizes = (weights * (right + left))[inside], (weights * sizes)[inside]
 
     @cached_property
     def identically_zero(self) -> bool:
@@ -125,6 +120,21 @@ class Integrand:
         return float(bound) * math.sqrt(k1 / k0)
 
 
+def _piecewise(pieces: Sequence[sp.Expr], borders: Array) -> Function:
+    functions = [evaluator(piece) for piece in pieces]
+
+    def f(points: Array) -> Array:
+        which = np.searchsorted(borders, points, side="right")
+        values = np.empty_like(points)
+        for index, function in enumerate(functions):
+            chosen = which == index
+            if chosen.any():
+                values[chosen] = function(points[chosen])
+        return values
+
+    return f
+
+
 def _p2_bound(u0: Array, u1: Array) -> Array:
     """max |u^2/4 - u + 1/4| for u in [u0, u1]: at the ends, or 3/4 at u = 2."""
     ends = np.maximum(np.abs(u0**2 / 4 - u0 + 0.25), np.abs(u1**2 / 4 - u1 + 0.25))
@@ -140,30 +150,32 @@ def _nodes(panels: Array) -> tuple[Array, Array]:
     return (middle + half * x).ravel(), (half * w).ravel()
 
 
-def _panels(borders: Array, limit: float) -> Array:
+def _panels(borders: Array, smallest: float, limit: float) -> Array:
     """Panels graded geometrically towards 0 (so that the Gaussian of every K is resolved), cut at the kinks."""
-    grades = [*(1e-5 * 1.4 ** np.arange(200))]
-    positive = [g for g in grades if g < limit] + [limit]
+    grades = smallest * 1.4 ** np.arange(math.ceil(math.log(limit / smallest) / math.log(1.4)))
+    positive = [*(float(g) for g in grades if g < limit), limit]
     edges = sorted({0.0, *positive, *(b for b in borders if b < limit)})
     return np.array(list(itertools.pairwise(edges)))
 
 
-def _refined(f: Callable[[Array], Array], panels: Array) -> Array:
-    """Halve panels until Gauss-Legendre on a panel agrees with the same on its halves."""
+def _refined(f: Function, size: Function, panels: Array) -> Array:
+    """Halve panels until Gauss-Legendre on a panel agrees with the same on its halves, or only rounding is left."""
     done: list[Array] = []
     inner: list[tuple[Array, Array]] = []
+    before = np.full(len(panels), np.inf)
     for _ in range(12):
         halves = np.stack([panels[:, 0], panels.mean(axis=1), panels[:, 1]], axis=1)
         left, right = halves[:, :2], halves[:, 1:]
-        sums, sizes = zip(*(_panel_sums(f, part) for part in (panels, left, right)))
+        sums, sizes = zip(*(_panel_sums(f, size, part) for part in (panels, left, right)))
         with np.errstate(invalid="ignore"):
             error = np.abs(sums[0] - sums[1] - sums[2])
             wrong = (error > 1e-12 * sizes[0]) & (error > 1e-13 * _inner_size(panels, sizes[0], inner))
             wrong &= np.isfinite(sizes[0]) & (sizes[0] > 1e-250)
+            wrong &= ~((error < 1e-6 * sizes[0]) & (error > before / 16))
         done.append(panels[~wrong])
         if not wrong.any():
             break
-        panels = np.concatenate([left[wrong], right[wrong]])
+        panels, before = np.concatenate([left[wrong], right[wrong]]), np.tile(error[wrong], 2)
     else:
         done.append(panels)
     return np.concatenate(done)
@@ -177,12 +189,11 @@ def _inner_size(panels: Array, sizes: Array, earlier: list[tuple[Array, Array]])
     return largest[np.searchsorted(distance, panels[:, 0], side="right") - 1]
 
 
-def _panel_sums(f: Callable[[Array], Array], panels: Array) -> tuple[Array, Array]:
+def _panel_sums(f: Function, size: Function, panels: Array) -> tuple[Array, Array]:
     nodes, weights = _nodes(panels)
-    right, left = f(nodes), f(-nodes)
-    folded = (weights * (right + left)).reshape(len(panels), -1)
-    size = (weights * (np.abs(right) + np.abs(left))).reshape(len(panels), -1)
-    return folded.sum(axis=1), size.sum(axis=1)
+    folded = (weights * (f(nodes) + f(-nodes))).reshape(len(panels), -1)
+    sizes = (weights * (size(nodes) + size(-nodes))).reshape(len(panels), -1)
+    return folded.sum(axis=1), sizes.sum(axis=1)
 
 
 @dataclass(frozen=True)
@@ -223,11 +234,11 @@ def isolate(
         slack = m * width**2 / 8 + noise
         clear_a = min(abs(fa), math.copysign(1, fa) * (fa + da * width / 2)) > slack
         clear_b = min(abs(fb), math.copysign(1, fb) * (fb - db * width / 2)) > slack
-        if clear_a and clear_b and fa * fb > 0:
+        if clear_a and clear_b and (fa > 0) == (fb > 0):
             continue
-        monotone = da * db > 0 and min(abs(da), abs(db)) > m * width + noise
+        monotone = (da > 0) == (db > 0) and min(abs(da), abs(db)) > m * width + noise
         if monotone and min(abs(fa), abs(fb)) > noise:
-            if fa * fb < 0:
+            if (fa > 0) != (fb > 0):
                 found.append((math.exp(a), math.exp(b)))
             continue
         if width < SMALLEST_CELL or max(sa, sb) < 1e-250:
@@ -237,8 +248,21 @@ def isolate(
         cells += [(a, middle), (middle, b)]
     else:
         unsettled += [(math.exp(a), math.exp(b)) for a, b in cells]
+    joined = _joined(unsettled)
+    crossed = [(a, b) for a, b in joined if _opposite(known[_nearest(known, a)], known[_nearest(known, b)])]
+    found += crossed
+    unsettled = [cell for cell in joined if cell not in crossed]
     first, last = (int(np.sign(known[float(end)][0])) for end in (edges[0], edges[-1]))
-    return Isolation(tuple(sorted(found)), _joined(unsettled), first, last, low, high)
+    return Isolation(tuple(sorted(found)), tuple(unsettled), first, last, low, high)
+
+
+def _nearest(known: dict[float, tuple[float, float, float]], kernel: float) -> float:
+    return min(known, key=lambda t: abs(t - math.log(kernel)))
+
+
+def _opposite(a: tuple[float, float, float], b: tuple[float, float, float]) -> bool:
+    """Whether the values at the two ends of a cell differ in sign by more than rounding: then it holds a zero."""
+    return (a[0] > 0) != (b[0] > 0) and abs(a[0]) > _ROUNDING * a[2] and abs(b[0]) > _ROUNDING * b[2]
 
 
 def _joined(cells: list[tuple[float, float]]) -> tuple[tuple[float, float], ...]:
@@ -251,14 +275,16 @@ def _joined(cells: list[tuple[float, float]]) -> tuple[tuple[float, float], ...]
     return tuple(merged)
 
 
-def condition_integrand(activation: Activation) -> Integrand:
+def condition_integrand(activation: Activation, lowest: float = LOWEST) -> Integrand:
     """sigma sigma'', with the delta functions that the kinks of sigma put into sigma''."""
     second = activation.derivative_pieces(2)
     pieces = [s * s2 for s, s2 in zip(activation.pieces, second)]
     spikes = [(float(d.at), float(d.coefficient * activation(d.at))) for d in activation.deltas(2)]
-    return Integrand(pieces, activation.kinks, spikes)
+    return Integrand(pieces, activation.kinks, spikes, lowest)
 
 
-def square_integrand(activation: Activation) -> Integrand:
-    """sigma sigma."""
-    return Integrand([piece**2 for piece in activation.pieces], activation.kinks)
+def square_integrand(activation: Activation, linear: sp.Expr) -> Integrand:
+    """sigma sigma - linear z^2: with linear = d<s s>/dK at 0 the leading behaviour at small K is taken out exactly."""
+    pieces = [piece**2 - linear * z**2 for piece in activation.pieces]
+    magnitudes = [piece**2 + linear * z**2 for piece in activation.pieces]
+    return Integrand(pieces, activation.kinks, magnitudes=magnitudes)

@@ -11,8 +11,8 @@ from derive.criticality.points import MARGINAL, STABLE, UNSTABLE, ZERO, ZERO_NON
 from derive.gaussian import Bracket, KernelSeries, Sigma, series, value
 from derive.symbols import K
 
-ORDER = 6
-"""Corrections to K' = K are looked for up to this power of K."""
+ORDERS = (2, 3, 6)
+"""Corrections to K' = K are looked for up to these powers of K, one after the other."""
 
 
 @dataclass(frozen=True)
@@ -38,8 +38,12 @@ def short_form(value: sp.Expr) -> sp.Expr:
 
 def at_zero(activation: Activation) -> AtZero:
     """K* = 0 needs sigma(0) = 0 (then C_b = 0) and a slope at 0 that C_W can bring to chi = 1."""
-    kernel = series(Bracket(Sigma(0), Sigma(0)), activation, ORDER)
-    slope = series(Bracket(Sigma(0, 1), Sigma(0, 1)), activation, ORDER - 1)
+    for order in ORDERS:
+        kernel = series(Bracket(Sigma(0), Sigma(0)), activation, order)
+        slope = series(Bracket(Sigma(0, 1), Sigma(0, 1)), activation, order - 1)
+        corrections = [p for p, c in sorted(kernel.coefficients.items()) if p > 1 and not is_zero(c)]
+        if corrections:
+            break
     sigma_0, mean_slope = kernel.coefficient(0), slope.coefficient(0)
     steps = [f"Near K = 0:  <s s> = {_text(kernel)},  <s' s'> = {_text(slope)}."]
     if not is_zero(sigma_0):
@@ -52,7 +56,6 @@ def at_zero(activation: Activation) -> AtZero:
     steps.append(
         f"K* = 0 is a fixed point with C_b = 0; there chi_parallel = chi_perp = C_W ({mean_slope}), so C_W = {weight}."
     )
-    corrections = [p for p, c in sorted(kernel.coefficients.items()) if p > 1 and not is_zero(c)]
     half_integers = kernel.has_half_integer_powers or slope.has_half_integer_powers
     name = ZERO_NON_ANALYTIC if half_integers else ZERO
     if not corrections:
