@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from numeric.brackets import Functions, Plan, make_plan, pair_brackets, quadruple_brackets
@@ -47,5 +48,44 @@ def brackets(
 
 
 def missing_tensors(functions: Functions, steps: Steps) -> dict[str, str]:
-    """{tensor: one sentence} for the tensors that do not exist for this activation."""
-    return {}
+    """{tensor: one sentence} for the tensors that do not exist for this activation, what they depend on included."""
+    missing: dict[str, str] = {}
+    for name, step in steps.items():
+        for pattern in step.quads:
+            reason = divergence(functions, orders(pattern))
+            if reason:
+                missing[name] = f"{name} does not exist for {functions.name}: it needs {_shown(pattern)}, {reason}."
+                break
+        below = next((other for other in step.tensors if other in missing and other != name), None)
+        if name not in missing and below is not None:
+            missing[name] = f"{name} does not exist for {functions.name}, since it depends on {below}: {missing[below]}"
+    return missing
+
+
+def divergence(functions: Functions, pattern: tuple[int, ...]) -> str | None:
+    """Why the bracket of a kinked activation has no value where inputs coincide, or None where it has one.
+
+    sigma^(j) jumps at zero, so sigma^(j+1) holds a delta function and sigma^(j+2) its derivative. One delta function is
+    harmless beside continuous factors, and beside jumping ones if another factor vanishes at zero.
+    """
+    deltas = [k for k in pattern if functions.has_delta(k)]
+    if not deltas:
+        return None
+    if len(deltas) > 1:
+        return "a product of delta functions at coinciding inputs"
+    rest = list(pattern)
+    rest.remove(deltas[0])
+    jumping = [k for k in rest if functions.kinks_at(k)]
+    if not jumping:
+        return None
+    if functions.has_delta(deltas[0] - 1):
+        return "the derivative of a delta function times a jump"
+    zero = jnp.zeros(())
+    steady = [k for k in rest if not functions.kinks_at(k)]
+    if any(float(functions.derivatives(zero, k)) == 0 for k in steady):
+        return None
+    return "a delta function times a jump"
+
+
+def _shown(pattern: str) -> str:
+    return "<" + " ".join("s" + "'" * k for k in orders(pattern)) + ">"
