@@ -40,7 +40,7 @@ def hermite_rows(
 
 def gaussian_weights(nodes: Array, step: float | Array) -> Array:
     """The step times the standard normal density."""
-    return jnp.asarray(step, nodes.dtype) / np.sqrt(2 * np.pi) * jnp.exp(-(nodes**2) / 2)
+    return jnp.asarray(step, nodes.dtype) / float(np.sqrt(2 * np.pi)) * jnp.exp(-(nodes**2) / 2)
 
 
 def coefficients(function: Callable[[Array], Array], scale: Array, nodes: Array, step: float | Array, n: int) -> Array:
