@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from numeric.brackets import Functions, Plan, make_plan, pair_brackets, quadruple_brackets
@@ -25,7 +24,8 @@ def choose(
 ) -> Plan:
     """A plan, on the host, for one concrete kernel or a stack of them."""
     highest = max((k for pattern in pairs for k in orders(pattern)), default=0)
-    return make_plan(
+    kind = np.asarray(kernels).dtype
+    plan = make_plan(
         functions,
         np.asarray(kernels, dtype=float),
         tolerance,
@@ -33,6 +33,7 @@ def choose(
         patterns=tuple(orders(pattern) for pattern in quads),  # type: ignore[misc]
         margin=margin,
     )
+    return jax.tree_util.tree_map(lambda x: x.astype(kind) if np.issubdtype(x.dtype, np.floating) else x, plan)
 
 
 def brackets(
@@ -65,26 +66,15 @@ def missing_tensors(functions: Functions, steps: Steps) -> dict[str, str]:
 def divergence(functions: Functions, pattern: tuple[int, ...]) -> str | None:
     """Why the bracket of a kinked activation has no value where inputs coincide, or None where it has one.
 
-    sigma^(j) jumps at zero, so sigma^(j+1) holds a delta function and sigma^(j+2) its derivative. One delta function is
-    harmless beside continuous factors, and beside jumping ones if another factor vanishes at zero.
+    sigma^(j) jumps at zero, so sigma^(j+1) holds a delta function: harmless beside continuous factors, but not beside
+    another one, and beside jumps its value depends on how the inputs approach each other.
     """
     deltas = [k for k in pattern if functions.has_delta(k)]
-    if not deltas:
-        return None
     if len(deltas) > 1:
-        return "a product of delta functions at coinciding inputs"
-    rest = list(pattern)
-    rest.remove(deltas[0])
-    jumping = [k for k in rest if functions.kinks_at(k)]
-    if not jumping:
-        return None
-    if functions.has_delta(deltas[0] - 1):
-        return "the derivative of a delta function times a jump"
-    zero = jnp.zeros(())
-    steady = [k for k in rest if not functions.kinks_at(k)]
-    if any(float(functions.derivatives(zero, k)) == 0 for k in steady):
-        return None
-    return "a delta function times a jump"
+        return "a product of delta functions where inputs coincide"
+    if deltas and any(functions.kinks_at(k) for k in pattern if k not in deltas):
+        return "a delta function times jumps where inputs coincide"
+    return None
 
 
 def _shown(pattern: str) -> str:

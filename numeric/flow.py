@@ -165,8 +165,8 @@ class _Run:
         for name, finite in _all_finite(tensors).items():
             if not finite:
                 raise NonFiniteFlow(
-                    f"{name} is no longer finite at layer {layer} of {self.depth}: off criticality the flow grows "
-                    f"exponentially with depth; change C_W or C_b, or stop at depth {max(layer - 1, 1)}."
+                    f"{name} overflows at layer {layer} of {self.depth}: off criticality the flow grows exponentially "
+                    f"with depth; change C_W or C_b, or stop at depth {max(layer - 1, 1)}."
                 )
 
 
@@ -197,7 +197,8 @@ def _compiled(
 
 @jax.jit
 def _finite(tensors: Tensors) -> dict[str, jax.Array]:
-    return {name: jnp.isfinite(x).all() for name, x in tensors.items()}
+    """Whether all entries stay below the fourth root of the largest number: brackets multiply four of them."""
+    return {name: (jnp.abs(x) < float(jnp.finfo(x.dtype).max) ** 0.25).all() for name, x in tensors.items()}
 
 
 def _all_finite(tensors: Tensors) -> dict[str, bool]:
@@ -212,7 +213,8 @@ def _choose_tensors(
     if tensors is None:
         return tuple(name for name in steps if name not in missing), missing
     names = select(steps, tensors)
-    for name in names:
+    asked = [tensors] if isinstance(tensors, str) else list(tensors)
+    for name in (*asked, *names):
         if name in missing:
             raise MissingTensor(missing[name])
     return names, missing
