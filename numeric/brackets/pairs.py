@@ -9,20 +9,26 @@ d<f g> = <f' g'> dK_ab + (<f'' g> dK_aa + <f g''> dK_bb) / 2.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
+from numeric.brackets.exponential import exponential_brackets
 from numeric.brackets.functions import Functions
 from numeric.brackets.hermite import coefficients, gaussian_weights
+from numeric.brackets.kinked import linear_pair
 from numeric.brackets.plan import PairPlan
+from numeric.brackets.sectors import sector_pairs
+from numeric.brackets.stein import stein_brackets
 
 Order = tuple[int, int]
 TILE = 128
 UNROLL = 8
+CLOSED_CHUNK = 8192
 
 
 def correlation(K: Array, diagonal: Array) -> Array:
@@ -99,9 +105,52 @@ def _series(functions: Functions, orders: tuple[Order, ...], plan: PairPlan, K: 
     return out
 
 
+def _stein_pairs(functions: Functions, orders: tuple[Order, ...], K: Array) -> Array:
+    none = jnp.zeros(0, K.dtype)
+    return stein_brackets(functions, orders, K, none, none)
+
+
+def _tiled(
+    functions: Functions,
+    orders: tuple[Order, ...],
+    K: Array,
+    closed: Callable[[Functions, tuple[Order, ...], Array], Array],
+) -> dict[Order, Array]:
+    """A closed form of the 2 x 2 covariance for every pair a <= b, a piece at a time; both orders (j, k), (k, j)."""
+    both = tuple(sorted(set(orders) | {(k, j) for j, k in orders}))
+    a, b = np.triu_indices(K.shape[0])
+    diagonal = jnp.diagonal(K)
+    blocks = jnp.stack([jnp.stack([diagonal[a], K[a, b]]), jnp.stack([K[a, b], diagonal[b]])])
+    pad = -len(a) % CLOSED_CHUNK if len(a) > CLOSED_CHUNK else 0
+    blocks = jnp.pad(blocks, ((0, 0), (0, 0), (0, pad)))
+    if pad or len(a) > CLOSED_CHUNK:
+        pieces = blocks.reshape(2, 2, -1, CLOSED_CHUNK).transpose(2, 0, 1, 3)
+        values = jax.lax.map(lambda piece: closed(functions, both, piece), pieces)
+        values = values.transpose(1, 0, 2).reshape(len(both), -1)
+    else:
+        values = closed(functions, both, blocks)
+    index = {order: i for i, order in enumerate(both)}
+    where = np.zeros(K.shape, dtype=np.int32)
+    where[a, b] = where[b, a] = np.arange(len(a))
+    upper = np.triu(np.ones(K.shape, dtype=bool))
+    return {
+        (j, k): values[index[j, k]][where]
+        if j == k
+        else jnp.where(upper, values[index[j, k]][where], values[index[k, j]][where])
+        for j, k in orders
+    }
+
+
 @partial(jax.custom_jvp, nondiff_argnums=(0, 1))
 def _pairs(functions: Functions, orders: tuple[Order, ...], plan: PairPlan, K: Array) -> dict[Order, Array]:
-    return _series(functions, orders, plan, K)
+    if plan.route == "mehler":
+        return _series(functions, orders, plan, K)
+    if plan.route == "linear":
+        return {(j, k): linear_pair(functions, j, k, K) for j, k in orders}
+    if plan.route == "sectors":
+        return sector_pairs(functions, orders, K)
+    closed = exponential_brackets if plan.route == "exponential" else _stein_pairs
+    return _tiled(functions, orders, K, closed)
 
 
 @_pairs.defjvp

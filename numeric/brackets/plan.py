@@ -20,6 +20,7 @@ from numeric.brackets.hermite import half_line
 from numeric.errors import NumericError
 
 LONGEST_SERIES = 1 << 17
+EXACT_EXPONENTIALS = 4.0  # variance above which sums of exponentials do not cancel
 
 
 def ladder(number: float, ratio: float = 1.25) -> int:
@@ -59,7 +60,7 @@ def largest_correlation(K: np.ndarray) -> float:
     return float(min(rho.max(initial=0.0), 1.0))
 
 
-CHUNK = 1024
+CHUNK = 8192
 
 
 @partial(jax.jit, static_argnums=(0, 1))
@@ -130,6 +131,7 @@ class PairPlan:
     step: jax.Array
     tail: jax.Array
     n: int = field(metadata={"static": True})
+    route: str = field(metadata={"static": True})  # "mehler", "stein", "linear", "exponential" or "sectors"
 
 
 def make_pair_plan(
@@ -145,6 +147,12 @@ def make_pair_plan(
     rho = largest_correlation(K)
     if variance == 0:
         variance = 1e-300
+    closed = {"gaussian-erf": "stein", "piecewise-linear": "linear", "piecewise-smooth": "sectors"}
+    route = closed.get(functions.family, "mehler")
+    if functions.family == "exponential" and variance > EXACT_EXPONENTIALS:
+        route = "exponential"
+    if route != "mehler":
+        return PairPlan(jnp.zeros(1), jnp.ones(()), jnp.asarray(1e-15), 0, route)
     orders = range(highest_order + 1)
     step = converged_step(functions, [(k, k) for k in orders], variance, tolerance)
     n = 64
@@ -166,7 +174,9 @@ def make_pair_plan(
         # the last eighth of the computed terms must be negligible too, or the cut is only the end of the table
         if enough.size and enough[0] <= 0.8 * n:
             length = min(ladder(enough[0] + 2), n)
-            return PairPlan(jnp.asarray(nodes), jnp.asarray(fine), jnp.asarray(tail[min(enough[0], n - 1)]), length)
+            return PairPlan(
+                jnp.asarray(nodes), jnp.asarray(fine), jnp.asarray(tail[min(enough[0], n - 1)]), length, "mehler"
+            )
         n *= 2
         if n > LONGEST_SERIES:
             raise NumericError(

@@ -11,7 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import combinations_with_replacement, permutations
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -19,7 +21,17 @@ import numpy as np
 
 from numeric.brackets.functions import Functions
 from numeric.brackets.hermite import half_line
-from numeric.brackets.plan import check_kernel, converged_step, evaluate, gaussian_radius, hermite_table, ladder
+from numeric.brackets.orthant import sign4
+from numeric.brackets.plan import (
+    EXACT_EXPONENTIALS,
+    check_kernel,
+    converged_step,
+    evaluate,
+    gaussian_radius,
+    hermite_table,
+    ladder,
+)
+from numeric.errors import NumericError
 
 Pattern = tuple[int, int, int, int]
 PATTERNS: tuple[Pattern, ...] = ((0, 0, 0, 0), (0, 0, 1, 1), (1, 1, 1, 1), (0, 1, 1, 2), (1, 1, 1, 3), (1, 1, 2, 2))
@@ -35,6 +47,7 @@ def arrangements(patterns: Iterable[Pattern]) -> tuple[Pattern, ...]:
     return tuple(sorted({p for pattern in patterns for p in permutations(pattern)}))  # type: ignore[misc]
 
 
+@lru_cache(maxsize=8)
 def sorted_quadruples(size: int) -> np.ndarray:
     """All a <= b <= c <= d below `size`, shape (U, 4), in lexicographic order."""
     return np.array(list(combinations_with_replacement(range(size), 4)), dtype=np.int32).reshape(-1, 4)
@@ -60,11 +73,16 @@ class Bucket:
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class QuadruplePlan:
-    """Made by `make_quadruple_plan`; `error` estimates the error relative to the largest entry of each tensor."""
+    """Made by `make_quadruple_plan`; `error` estimates the error relative to the largest entry of each tensor.
+
+    `rule` holds nodes and weights for the four-variate sign expectation, where `route` uses it.
+    """
 
     buckets: tuple[Bucket, ...]
+    rule: tuple[jax.Array, jax.Array] | None
     error: jax.Array
     size: int = field(metadata={"static": True})
+    route: str = field(metadata={"static": True})  # "conditioned", "stein", "linear" or "exponential"
 
 
 def term_sizes(functions: Functions, orders: Iterable[int], variance: float, step: float, longest: int) -> np.ndarray:
@@ -80,7 +98,7 @@ def term_sizes(functions: Functions, orders: Iterable[int], variance: float, ste
     out = np.zeros((SPREADS.size, longest))
     for row, spread in enumerate(SPREADS):
         rest = np.sqrt(max(1 - spread**2, 0.0))
-        x = np.linspace(-5, 5, 41) if rest > 0 else np.zeros(1)
+        x = np.linspace(-5, 5, 21) if rest > 0 else np.zeros(1)
         weight = np.exp(-(x**2) / 2) / np.exp(-(x**2) / 2).sum()
         z = scale * (rest * x[:, None] + spread * y[None, :])
         for k in orders:
@@ -192,36 +210,113 @@ def make_quadruple_plan(
     K = check_kernel(K)
     size = K.shape[-1]
     patterns = tuple(patterns)
-    quadruples = sorted_quadruples(size)
     variance = max(float(np.max(np.diagonal(K, axis1=1, axis2=2))) * margin, 1e-300)
+    if functions.family in ("gaussian-erf", "piecewise-linear"):
+        route = "stein" if functions.family == "gaussian-erf" else "linear"
+        rule, error = sign_rule(functions, K, tolerance)
+        return QuadruplePlan((), rule, error, size, route)
+    if functions.family == "exponential" and variance > EXACT_EXPONENTIALS:
+        return QuadruplePlan((), None, jnp.asarray(1e-14), size, "exponential")
+    if functions.family == "piecewise-smooth":
+        raise NumericError(
+            f"{functions.name}: four-point brackets of an activation with a kink that is not piecewise linear are not "
+            "available; K and Theta are."
+        )
+    quadruples = sorted_quadruples(size)
     orders = sorted({k for p in patterns for k in p})
     step = converged_step(functions, patterns, variance, tolerance)
-    sizes = term_sizes(functions, orders, variance, step, LONGEST if variance > 1 else 128)
+    smooth = converged_step(functions, [(k, k) for k in orders], variance, tolerance)
+    sizes = term_sizes(functions, orders, variance, smooth, LONGEST if variance > 1 else 96)
     lengths = series_lengths(sizes, 0.1 * tolerance)
     need, spread, gap = _needs(K, lengths, variance)
     option, length = _choose(quadruples, need, gap)
-    length = np.minimum(length, LONGEST)
-    single = np.array([quadruples[u, POSITIONS[o][0]] == quadruples[u, POSITIONS[o][1]] for u, o in enumerate(option)])
-    radius = gaussian_radius(0.1 * tolerance)
+    if length.max() > LONGEST:
+        raise NumericError(
+            f"{functions.name}: with variances up to {variance:.3g} some four-point brackets need series of more than "
+            f"{LONGEST} terms; the inputs are too large, or too nearly coplanar at that size."
+        )
+    picked = np.take_along_axis(quadruples, np.array(POSITIONS)[option], axis=1)
+    single = picked[:, 0] == picked[:, 1]
     buckets = []
     for alone in (True, False):
         members = np.flatnonzero(single == alone)
         if not members.size:
             continue
+        parts = [members]
         low = ladder(np.quantile(length[members], 0.9) + 1, 1.4)
-        for chosen in (members[length[members] < low], members[length[members] >= low]):
-            if chosen.size:
-                buckets.append(
-                    _bucket(
-                        functions, quadruples, option, length, spread, sizes, chosen, alone, step, radius, tolerance
-                    )
-                )
-    return QuadruplePlan(tuple(buckets), jnp.asarray(tolerance), size)
+        if not alone and size >= 12 and length[members].max() >= 1.5 * low:
+            parts = [members[length[members] < low], members[length[members] >= low]]
+        for part in parts:
+            work = _Work(quadruples, option, picked, length, spread, part, alone)
+            buckets.append(_bucket(functions, work, sizes, step, smooth, tolerance))
+    return QuadruplePlan(tuple(buckets), None, jnp.asarray(tolerance), size, "conditioned")
 
 
-def _bucket(functions, quadruples, option, length, spread, sizes, members, single, step, radius, tolerance) -> Bucket:
+def sign_rule(functions: Functions, K: np.ndarray, tolerance: float) -> tuple[tuple[jax.Array, jax.Array], jax.Array]:
+    """A rule on (0, 1) for the four-variate sign expectations of these kernels, and its measured error."""
+    noise = functions.erf_form[2] ** -2.0 if functions.erf_form is not None else 0.0
+    quadruples = sorted_quadruples(K.shape[-1])
+    distinct = quadruples[(np.diff(quadruples, axis=1) > 0).all(axis=1)] if noise == 0 else quadruples
+    chosen = np.random.default_rng(0).permutation(len(distinct))[: SAMPLE // len(K)]
+    if not chosen.size:
+        rule = legendre(8)
+        return (jnp.asarray(rule[0]), jnp.asarray(rule[1])), jnp.asarray(1e-15)
+    labels = distinct[chosen]
+    blocks = np.concatenate([kernel[labels[:, :, None], labels[:, None, :]] for kernel in K]) + noise * np.eye(4)
+    blocks = np.concatenate([blocks, np.tile(np.eye(4), (SAMPLE - len(blocks), 1, 1))]).transpose(1, 2, 0)
+
+    def value(rule: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
+        padded = [np.pad(x, (0, 256 - x.size)) for x in rule]
+        return np.asarray(_sign4(jnp.asarray(blocks), jnp.asarray(padded[0]), jnp.asarray(padded[1])))
+
+    goal = max(0.01 * tolerance, 1e-14)
+    before, error = value(legendre(8)), 1.0
+    for rule in [legendre(n) for n in (16, 24, 40, 64)] + [tanh_sinh(n) for n in (100, 150, 220)]:
+        now = value(rule)
+        error = float(np.max(np.abs(now - before)))
+        if error <= goal:
+            break
+        before = now
+    return (jnp.asarray(rule[0]), jnp.asarray(rule[1])), jnp.asarray(max(error, 1e-15))
+
+
+SAMPLE = 4096
+_sign4 = jax.jit(sign4)
+
+
+def legendre(n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Gauss-Legendre on (0, 1)."""
+    x, w = np.polynomial.legendre.leggauss(n)
+    return (x + 1) / 2, w / 2
+
+
+def tanh_sinh(n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Double-exponential rule on (0, 1), for integrands that are singular at t = 1."""
+    u = np.linspace(-3.2, 3.2, n)
+    x = 1 / (1 + np.exp(-np.pi * np.sinh(u)))
+    w = (u[1] - u[0]) * np.pi * np.cosh(u) * x * (1 - x)
+    return x, w
+
+
+class _Work(NamedTuple):
+    """The quadruples of one bucket and what was decided for them."""
+
+    quadruples: np.ndarray
+    option: np.ndarray
+    picked: np.ndarray
+    length: np.ndarray
+    spread: np.ndarray
+    members: np.ndarray
+    single: bool
+
+
+def _bucket(
+    functions: Functions, work: _Work, sizes: np.ndarray, step: float, smooth: float, tolerance: float
+) -> Bucket:
+    quadruples, members, single = work.quadruples, work.members, work.single
     size = int(quadruples.max()) + 1
-    picked = np.take_along_axis(quadruples[members], np.array(POSITIONS)[option[members]], axis=1)
+    radius = gaussian_radius(0.1 * tolerance)
+    picked = work.picked[members]
     pairs, job = np.unique(picked[:, :2], axis=0, return_inverse=True)
     job = job.ravel()
     counts = np.bincount(job)
@@ -239,12 +334,12 @@ def _bucket(functions, quadruples, option, length, spread, sizes, members, singl
     slots = np.full((J, T), len(quadruples), dtype=np.int32)
     rows, where = job[order], (job[order], place)
     targets[where] = np.stack([position[rows, picked[order, 2]], position[rows, picked[order, 3]]], axis=1)
-    options[where] = option[members][order]
+    options[where] = work.option[members][order]
     slots[where] = members[order]
-    n = ladder(length[members].max() + 1, 1.4)
-    widest = float(np.max(spread[picked[:, 0], picked[:, 1]][np.arange(len(picked))[:, None], picked[:, 2:]]))
+    n = ladder(work.length[members].max() + 1, 1.4)
+    widest = float(np.max(work.spread[picked[:, 0], picked[:, 1]][np.arange(len(picked))[:, None], picked[:, 2:]]))
     row = min(int(np.searchsorted(SPREADS, widest)), SPREADS.size - 1)
-    y_step = 2 * np.pi / (max(2 * np.pi / step * widest, 2 * np.pi / 0.9) + np.sqrt(n))
+    y_step = 2 * np.pi / (max(2 * np.pi / smooth * widest, 2 * np.pi / 0.9) + np.sqrt(n))
     reach = np.arange(4.0, 40.0, 0.25)
     tails = np.abs(hermite_table(reach, n)) * np.exp(-(reach**2) / 2) * np.maximum(sizes[row, :n], 1e-300)[:, None]
     far = reach[np.flatnonzero(tails.max(axis=0) > 0.1 * tolerance)]

@@ -7,7 +7,7 @@ d<f> = sum over pairs of slots <d_i d_j f> dK_ij + 1/2 sum over slots <d_i^2 f> 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
 from itertools import combinations
 
@@ -17,7 +17,9 @@ import numpy as np
 from jax import Array
 
 from numeric.brackets.conditioned import conditioned
+from numeric.brackets.exponential import exponential_brackets
 from numeric.brackets.functions import Functions
+from numeric.brackets.kinked import linear_quadruples, merged
 from numeric.brackets.quadplan import (
     PATTERNS,
     POSITIONS,
@@ -27,6 +29,9 @@ from numeric.brackets.quadplan import (
     arrangements,
     sorted_quadruples,
 )
+from numeric.brackets.stein import stein_brackets
+
+CHUNK = 2048
 
 
 def _permuted(components: tuple[Pattern, ...]) -> np.ndarray:
@@ -59,9 +64,61 @@ def _conditioned_series(functions: Functions, components: tuple[Pattern, ...], p
     return out[:count]
 
 
+def _gathered(K: Array, quadruples: np.ndarray) -> Array:
+    """Covariances of the four slots, (4, 4, B)."""
+    return jnp.stack([jnp.stack([K[quadruples[:, i], quadruples[:, j]] for j in range(4)]) for i in range(4)])
+
+
+def _chunked(function: Callable[[Array], Array], blocks: Array) -> Array:
+    """Apply to (d, d, B) piece by piece, so that a piece stays in the cache; (B, components)."""
+    d, _, count = blocks.shape
+    if count <= CHUNK:
+        return function(blocks).T
+    pad = -count % CHUNK
+    padded = jnp.concatenate(
+        [blocks, jnp.broadcast_to(jnp.eye(d, dtype=blocks.dtype)[:, :, None], (d, d, pad))], axis=2
+    )
+    pieces = padded.reshape(d, d, -1, CHUNK).transpose(2, 0, 1, 3)
+    return jax.lax.map(lambda piece: function(piece).T, pieces).reshape(count + pad, -1)[:count]
+
+
+def _stein(functions: Functions, components: tuple[Pattern, ...], plan: QuadruplePlan, K: Array) -> Array:
+    assert plan.rule is not None
+    rule = tuple(x.astype(K.dtype) for x in plan.rule)
+    blocks = _gathered(K, sorted_quadruples(plan.size))
+    return _chunked(lambda piece: stein_brackets(functions, components, piece, *rule), blocks)
+
+
+def _linear(functions: Functions, components: tuple[Pattern, ...], plan: QuadruplePlan, K: Array) -> Array:
+    assert plan.rule is not None
+    rule = tuple(x.astype(K.dtype) for x in plan.rule)
+    quadruples = sorted_quadruples(plan.size)
+    shapes = np.array([merged(q) for q in quadruples])
+    out = jnp.zeros((len(quadruples), len(components)), K.dtype)
+    for shape in sorted(set(map(tuple, shapes))):
+        members = np.flatnonzero((shapes == shape).all(axis=1))
+        first = [shape.index(g) for g in range(max(shape) + 1)]
+        blocks = _gathered(K, quadruples[members])[np.ix_(first, first)]
+        values = _chunked(partial(_linear_piece, functions, components, shape, rule), blocks)
+        out = out.at[members].set(values)
+    return out
+
+
+def _linear_piece(functions, components, shape, rule, piece):  # type: ignore[no-untyped-def]
+    return linear_quadruples(functions, components, piece, shape, *rule)
+
+
+def _exponential(functions: Functions, components: tuple[Pattern, ...], plan: QuadruplePlan, K: Array) -> Array:
+    blocks = _gathered(K, sorted_quadruples(plan.size))
+    return _chunked(lambda piece: exponential_brackets(functions, components, piece), blocks)
+
+
+ROUTES = {"conditioned": _conditioned_series, "stein": _stein, "linear": _linear, "exponential": _exponential}
+
+
 @partial(jax.custom_jvp, nondiff_argnums=(0, 1))
 def _unique(functions: Functions, patterns: tuple[Pattern, ...], plan: QuadruplePlan, K: Array) -> Array:
-    return _conditioned_series(functions, arrangements(patterns), plan, K)
+    return ROUTES[plan.route](functions, arrangements(patterns), plan, K)
 
 
 def raised(pattern: Pattern, *slots: int) -> Pattern:

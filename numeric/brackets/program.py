@@ -1,0 +1,66 @@
+"""A straight-line program of multiply-adds, built once in Python and run by a loop: long recursions, small compiled code.
+
+A recursion over thousands of memoized intermediate expectations would unroll into a graph that takes minutes to
+compile. Here each intermediate is a row of a register file, and an instruction adds factor * coefficient * row to a row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+Term = tuple[float, Hashable, Hashable]  # number, key of a coefficient (None: one), key of a state
+
+
+class Program:
+    """Collects states on demand: `rule(key)` gives a list of terms, or None if the state is a base value."""
+
+    def __init__(self, rule: Callable[[Hashable], list[Term] | None]) -> None:
+        self.rule = rule
+        self.states: dict[Hashable, int] = {}
+        self.coefficients: dict[Hashable, int] = {None: 0}
+        self.bases: list[Hashable] = []
+        self.code: list[tuple[int, int, float, int]] = []
+
+    def state(self, key: Hashable) -> int:
+        """The row of a state; emits the code that computes it when it is seen first."""
+        if key in self.states:
+            return self.states[key]
+        terms = self.rule(key)
+        if terms is None:
+            self.bases.append(key)
+            self.states[key] = len(self.states)
+            return self.states[key]
+        emitted = [(number, self._coefficient(c), self.state(k)) for number, c, k in terms if number]
+        row = self.states[key] = len(self.states)
+        self.code += [(row, source, number, c) for number, c, source in emitted]
+        return row
+
+    def _coefficient(self, key: Hashable) -> int:
+        return self.coefficients.setdefault(key, len(self.coefficients))
+
+    def run(self, coefficients: Array, bases: Array, outputs: list[int]) -> Array:
+        """Rows `outputs`, shape (outputs, B), from the coefficients (without the leading one) and the base values."""
+        batch = bases.shape[1]
+        start = jnp.zeros((len(self.states), batch), bases.dtype)
+        start = start.at[np.array([self.states[k] for k in self.bases])].set(bases)
+        coefficients = jnp.concatenate([jnp.ones((1, batch), bases.dtype), coefficients])
+        if not self.code:
+            return start[np.array(outputs)]
+        rows, sources, numbers, which = (np.array(column) for column in zip(*self.code))
+        code = (
+            jnp.asarray(rows.astype(np.int32)),
+            jnp.asarray(sources.astype(np.int32)),
+            jnp.asarray(numbers, bases.dtype),
+            jnp.asarray(which.astype(np.int32)),
+        )
+
+        def step(registers: Array, instruction: tuple[Array, Array, Array, Array]) -> tuple[Array, None]:
+            row, source, number, c = instruction
+            return registers.at[row].add(number * coefficients[c] * registers[source]), None
+
+        return jax.lax.scan(step, start, code)[0][np.array(outputs)]

@@ -1,0 +1,176 @@
+"""Brackets of activations made of Phi, phi and powers (gelu, erf, ...), for two and for four labels, in closed form.
+
+With eps standard normal, Phi(a z) = (1 + <sgn(z + eps/a)>_eps)/2, so sigma(z) = p(z) + q(z) Phi(a z) is a polynomial
+plus a polynomial times the sign of u = z + eps/a, and every derivative of the sign is a derivative of a delta function.
+Stein's identity <z_i f> = sum_j K_ij <d_j f> removes the powers of z. For delta functions it reads, with S the
+covariance of u, m_i >= 1 derivatives of the sign at i: sum_j S_ij <... m_j + 1 ...> = -(m_i - 1) <... m_i - 1 ...>, a
+linear system that lowers the orders until only densities at zero and expectations of signs remain. S = K + 1/a^2 is
+well conditioned for every K: coincident labels are nothing special, since each label carries its own eps.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from itertools import combinations, product
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from numeric.brackets.functions import Functions
+from numeric.brackets.orthant import conditionals, correlation, sign2, sign4
+from numeric.brackets.program import Program, Term
+
+Slot = tuple[int, int | None]  # power of z, derivatives of the sign (None: no sign at all)
+
+
+def slot_terms(functions: Functions, order: int) -> list[tuple[float, Slot]]:
+    """sigma^(order) = sum of coefficient z^power sgn^(m)(u), each m at most `order`."""
+    assert functions.erf_form is not None
+    p, q, _ = functions.erf_form
+    size = max(len(p), len(q))
+    plain = np.zeros(size)
+    plain[: len(p)] += p
+    plain[: len(q)] += np.array(q) / 2
+    signed = np.array(q) / 2
+    terms: list[tuple[float, Slot]] = []
+
+    def derivative(c: np.ndarray, times: int) -> np.ndarray:
+        return np.polynomial.polynomial.polyder(c, times) if times < len(c) else np.zeros(0)
+
+    terms += [(float(c), (k, None)) for k, c in enumerate(derivative(plain, order)) if c]
+    for m in range(order + 1):
+        factor = math.comb(order, m)
+        terms += [(factor * float(c), (k, m)) for k, c in enumerate(derivative(signed, order - m)) if c]
+    return terms
+
+
+Key = tuple[str, tuple]
+
+
+def _signs_rule(orders: tuple[int | None, ...]) -> list[Term] | None:
+    """<product of sgn^(m_i)(u_i)> over the slots with m_i not None, in terms of lower ones; None for a base value."""
+    deltas = tuple(i for i, m in enumerate(orders) if m)
+    bare = tuple(i for i, m in enumerate(orders) if m == 0)
+    high = [i for i in deltas if orders[i] != 1]
+    if not high:
+        return None
+    i = high[0]
+    below = _shift(orders, i, -1)
+    terms: list[Term] = []
+    for k in deltas:
+        times = below[k]
+        assert times is not None
+        if times > 1:
+            terms.append((1.0 - times, ("inverse", deltas, i, k), ("signs", _shift(below, k, -1))))
+    terms += [(-1.0, ("regression", deltas, i, j), ("signs", _shift(below, j, 1))) for j in bare]
+    return [term for term in terms if not _vanishes(term[2][1])]  # type: ignore[index]
+
+
+def _vanishes(orders: tuple[int | None, ...]) -> bool:
+    return sum(m + 1 for m in orders if m is not None) % 2 == 1
+
+
+def _rule(key: Key) -> list[Term] | None:
+    """Stein's identity for powers of z; then the recursion for signs and delta functions."""
+    kind, slots = key
+    if kind == "signs":
+        return _signs_rule(slots)
+    powered = [i for i, (p, _) in enumerate(slots) if p]
+    if not powered:
+        return [(1.0, None, ("signs", tuple(m for _, m in slots)))]
+    i = powered[0]
+    lowered = list(slots)
+    lowered[i] = (slots[i][0] - 1, slots[i][1])
+    terms: list[Term] = []
+    for j, (p, m) in enumerate(lowered):
+        coefficient = ("K", min(i, j), max(i, j))
+        for factor, new in ((p, (p - 1, m)), (0 if m is None else 1, (p, None if m is None else m + 1))):
+            if factor:
+                changed = tuple(new if k == j else s for k, s in enumerate(lowered))
+                terms.append((float(factor), coefficient, ("powers", changed)))
+    return terms
+
+
+def _shift(orders: tuple[int | None, ...], i: int, by: int) -> tuple[int | None, ...]:
+    return tuple(m + by if k == i and m is not None else m for k, m in enumerate(orders))
+
+
+@lru_cache(maxsize=64)
+def _compiled(functions: Functions, patterns: tuple[tuple[int, ...], ...]) -> tuple[Program, list[int]]:
+    program = Program(_rule)  # type: ignore[arg-type]
+    slot = {k: slot_terms(functions, k) for k in {k for p in patterns for k in p}}
+    wanted: dict[tuple[int, ...], list[Term]] = {}
+    for pattern in patterns:
+        sums: dict[tuple[Slot, ...], float] = {}
+        for terms in product(*(slot[k] for k in pattern)):
+            key = tuple(s for _, s in terms)
+            if sum(p + (0 if m is None else m + 1) for p, m in key) % 2 == 0:
+                sums[key] = sums.get(key, 0.0) + math.prod(c for c, _ in terms)
+        wanted[pattern] = [(number, None, ("powers", key)) for key, number in sums.items()]
+    inner = program.rule
+    program.rule = lambda key: wanted[key[1]] if key[0] == "output" else inner(key)  # type: ignore[index]
+    return program, [program.state(("output", p)) for p in patterns]
+
+
+def stein_brackets(
+    functions: Functions, patterns: tuple[tuple[int, ...], ...], K: Array, nodes: Array, weights: Array
+) -> Array:
+    """<product of sigma^(k_i)(z_i)> for each pattern: (patterns, B), from covariances K of shape (d, d, B), d = 2 or 4.
+
+    `nodes`, `weights`: the rule for the four-variate sign expectation.
+    """
+    assert functions.erf_form is not None
+    program, outputs = _compiled(functions, patterns)
+    size = K.shape[0]
+    S = K + jnp.eye(size, dtype=K.dtype)[:, :, None] * functions.erf_form[2] ** -2.0
+    given = conditionals(S)
+    inverses = {which: _inverse(S, which) for count in range(1, size + 1) for which in combinations(range(size), count)}
+
+    def coefficient(key: tuple) -> Array:
+        if key[0] == "K":
+            return K[key[1], key[2]]
+        _, deltas, i, j = key
+        row = inverses[deltas][0][deltas.index(i)]
+        return row[deltas.index(j)] if key[0] == "inverse" else sum(row[x] * S[k, j] for x, k in enumerate(deltas))
+
+    two: dict[tuple[tuple[int, ...], tuple[int, ...]], Array] = {}
+    for _, orders in program.bases:  # type: ignore[misc]
+        deltas, bare = _split(orders)
+        if len(bare) == 2:
+            c = given[deltas]
+            two[deltas, bare] = correlation(c[bare[0], bare[1]], c[bare[0], bare[0]], c[bare[1], bare[1]])
+    asines = dict(zip(two, sign2(jnp.stack(list(two.values()))))) if two else {}
+
+    def base(key: Key) -> Array:
+        deltas, bare = _split(key[1])
+        value = jnp.ones_like(K[0, 0])
+        if deltas:
+            value = (2 / np.sqrt(2 * np.pi)) ** len(deltas) / jnp.sqrt(inverses[deltas][1])
+        if len(bare) == 4:
+            return sign4(S, nodes, weights)
+        return value * asines[deltas, bare] if bare else value
+
+    keys = sorted(program.coefficients, key=program.coefficients.__getitem__)[1:]
+    stack = jnp.stack([coefficient(k) for k in keys]) if keys else jnp.zeros((0, K.shape[2]), K.dtype)  # type: ignore[arg-type]
+    return program.run(stack, jnp.stack([base(k) for k in program.bases]), outputs)  # type: ignore[arg-type]
+
+
+def _split(orders: tuple[int | None, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    return tuple(i for i, m in enumerate(orders) if m), tuple(i for i, m in enumerate(orders) if m == 0)
+
+
+def _inverse(S: Array, which: tuple[int, ...]) -> tuple[list[list[Array]], Array]:
+    """Inverse and determinant of a block by Gauss-Jordan elimination (positive definite: no pivoting)."""
+    size = len(which)
+    both = [
+        jnp.concatenate([S[i, np.array(which)], jnp.zeros_like(S[i, np.array(which)]).at[x].set(1.0)])
+        for x, i in enumerate(which)
+    ]
+    determinant = jnp.ones_like(S[0, 0])
+    for x in range(size):
+        determinant = determinant * both[x][x]
+        both[x] = both[x] / both[x][x]
+        both = [row if y == x else row - row[x] * both[x] for y, row in enumerate(both)]
+    return [[both[x][size + y] for y in range(size)] for x in range(size)], determinant
