@@ -1,0 +1,74 @@
+"""`derive activations`: what is built in, with class and recommended critical point."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from derive.cache import recall
+from derive.cli.criticality import answer
+from derive.cli.output import number, print_json
+
+
+def table() -> list[dict[str, Any]]:
+    """One entry a built-in activation; each one's criticality is derived and cached on its own."""
+
+    def compute() -> list[dict[str, Any]]:
+        from rich.console import Console
+        from rich.progress import track
+
+        from derive.activations import BUILTIN
+
+        console = Console(stderr=True)
+        names = track(BUILTIN, "deriving", console=console, transient=True, disable=not console.is_terminal)
+        return [_entry(name, answer(name)) for name in names]
+
+    return recall("activations", None, compute)
+
+
+def _entry(name: str, found: dict[str, Any]) -> dict[str, Any]:
+    entry: dict[str, Any] = {"name": name, "expression": found["expression"], "class": found["class"]}
+    first = found["points"][0] if found["points"] else {}
+    for key in ("K_star", "C_W", "C_b", "stability"):
+        entry[key] = first.get(key)
+    entry["points"] = len(found["points"])
+    return entry
+
+
+@click.command(epilog="Example: derive activations --json")
+@click.option("--json", "as_json", is_flag=True, help="The list, as JSON.")
+def command(as_json: bool) -> None:
+    """List the built-in activations with their universality class and recommended critical initialization."""
+    entries = table()
+    if as_json:
+        print_json(entries)
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    shown = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for column in ("name", "sigma(z)", "class", "K*", "C_W", "C_b", "stability"):
+        shown.add_column(column, overflow="fold")
+    for entry in entries:
+        kernel = "any K" if entry["class"] == "scale-invariant" else _brief(entry["K_star"])
+        numbers = [kernel, _brief(entry["C_W"]), _brief(entry["C_b"])]
+        shown.add_row(entry["name"], _formula(entry["expression"]), entry["class"], *numbers, entry["stability"] or "-")
+    Console(highlight=False, markup=False).print(shown)
+
+
+def _brief(entry: dict[str, Any] | None) -> str:
+    """At most ten characters of exact form, else six digits."""
+    text = number(entry, 6)
+    return text if len(text) <= 10 or entry is None or entry["value"] is None else f"{entry['value']:.6g}"
+
+
+def _formula(expression: str) -> str:
+    """The definition, its long rational numbers rounded for the eye."""
+    import re
+    from fractions import Fraction
+
+    def rounded(found: re.Match[str]) -> str:
+        return f"{float(Fraction(int(found[1]), int(found[3] or 1))):.6g}" + (f"*{found[2]}" if found[2] else "")
+
+    return re.sub(r"(\d{9,})(?:\*(exp\(z\)|z))?(?:/(\d{9,}))?", rounded, expression)
