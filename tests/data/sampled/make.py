@@ -14,8 +14,9 @@ at two distinct output neurons i and k. What makes small errors affordable, with
  - The means of G and H have controls, variables of known mean that are subtracted with the coefficient that regression
    gives (`controls`).
 Corrections of order 1/n^2 are removed by extrapolation in 1/w from two widths (the hidden widths are 2w and 3w): a
-straight line leaves c/(w1 w2) with the coefficient c of 1/w^2, some 1/240 of the tensor. G1 and H1 are n (mean - limit), where the limit K or Theta is the infinite-width one, by
-quadrature. Standard errors come from the scatter of independent blocks of networks.
+straight line leaves c/(w1 w2) with the coefficient c of 1/w^2, some 1/96 of the tensor. G1 and H1 are n (mean -
+limit), where the limit K or Theta is the infinite-width one, by quadrature. Standard errors come from the scatter of
+independent blocks of networks.
 """
 
 from __future__ import annotations
@@ -65,8 +66,8 @@ SETUPS = {  # name: (matrices of layers 2 and 3, number of inputs, seed)
     "mlp-three-inputs": ("W", 3, 4),
 }
 WIDTHS = [  # (w, networks for the statistics of z alone, of z and H, of dH, ddI and ddII)
-    (10, 100_000, 16_000, 2_000),
-    (24, 120_000, 16_000, 2_000),
+    (6, 60_000, 8_000, 1_500),
+    (16, 100_000, 8_000, 1_500),
 ]
 
 
@@ -228,7 +229,7 @@ def differential_statistics(key, matrices, w, x, known):
 
 
 STATISTICS = (kernel_statistics, ntk_statistics, differential_statistics)
-BLOCKS = (1000, 400, 100)
+BLOCKS = (1000, 100, 50)
 """Networks a block."""
 
 

@@ -67,19 +67,25 @@ def apply_recursion(rec, tensors, neuron, gram, numbers):
     return result
 
 
-def theory(record, layer: Layer):
-    """All fifteen at the output of a stored setup."""
+def flow(record, layer: Layer):
+    """All fifteen at layers 1, 2 and 3 of a stored setup, by the recursions derived for the layer's definition."""
     x = np.array(record["inputs"])
     gram = x @ x.T / x.shape[1]
-    activations = {name: sp.sympify(text, {"z": z}) for name, text in record["activations"].items()}
-    hyper = record["hyperparameters"]
-    at = [{k: v[i] for k, v in hyper.items()} for i in range(3)]
-    tensors = {}
-    for name in TENSORS:
-        tensors[name] = apply_recursion(initial(name), {}, None, gram, at[0])
-    ratio = record["hidden_widths_over_w"][1] / record["hidden_widths_over_w"][0]
-    for i in (1, 2):  # at the first step the 1/n tensors vanish, so r does not matter
-        neuron = Neuron(tensors["K"], activations)
-        numbers = at[i] | {r.name: ratio}
+    tensors = {n: apply_recursion(initial(n), {}, None, gram, parameters(record, 0)) for n in TENSORS}
+    layers = [tensors]
+    for i in (1, 2):
+        neuron = Neuron(tensors["K"], activations(record))
+        numbers = parameters(record, i)
         tensors = {n: apply_recursion(recursion(n, layer), tensors, neuron, gram, numbers) for n in TENSORS}
-    return tensors
+        layers.append(tensors)
+    return layers
+
+
+def activations(record):
+    return {name: sp.sympify(text, {"z": z}) for name, text in record["activations"].items()}
+
+
+def parameters(record, i):
+    """Hyperparameters of layer i + 1, and r; at the first step the 1/n tensors vanish, so r does not matter there."""
+    ratio = record["hidden_widths_over_w"][1] / record["hidden_widths_over_w"][0]
+    return {k: v[i] for k, v in record["hyperparameters"].items()} | {r.name: ratio}

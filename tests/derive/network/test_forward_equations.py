@@ -4,6 +4,8 @@ A term is written as a tuple (Kronecker deltas with learning rates, weights, act
 are named by their vertex. (infinity.174) and (infinity.175) are typed as they should read, see docs/errata.
 """
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -112,14 +114,15 @@ def test_forward_equations_of_a_sampled_network():
     full_rates = rates | {"b2": lam_b, "W2": lam_W / n1}
     output = lambda p, x: jnp.sin(hidden(p, x)) @ p["W2"].T + p["b2"]  # noqa: E731
 
-    below = {"H": empirical_ntk(hidden, params, x, rates), "dH": empirical_dntk(hidden, params, x, rates)}
-    below["ddI"], below["ddII"] = empirical_ddntk(hidden, params, x, rates)
+    @partial(jax.jit, static_argnums=0)
+    def objects(apply, params, rates):
+        first, second = empirical_ddntk(apply, params, x, rates)
+        ntk, dntk = empirical_ntk(apply, params, x, rates), empirical_dntk(apply, params, x, rates)
+        return {"H": ntk, "dH": dntk, "ddI": first, "ddII": second}
+
+    below, above = objects(hidden, params, rates), objects(output, full, full_rates)
     z = np.asarray(hidden(params, x))
     slopes = {0: np.sin(z), 1: np.cos(z), 2: -np.sin(z), 3: -np.cos(z)}
-    above = {"H": empirical_ntk(output, full, x, full_rates)}
-    above["dH"] = empirical_dntk(output, full, x, full_rates)
-    above["ddI"], above["ddII"] = empirical_ddntk(output, full, x, full_rates)
-
     assert all(np.abs(tensor).max() > 1e-2 for tensor in below.values())
     for kind, samples in {"H": (1, 0), "dH": (0, 1, 0), "ddI": (1, 1, 0, 0), "ddII": (0, 1, 1, 0)}.items():
         vertices = OBJECTS[kind].vertices
