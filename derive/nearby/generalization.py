@@ -1,0 +1,85 @@
+r"""One training and one nearby test input: robustness (10.57), (10.62), (10.65), (10.78), (10.81), (10.94), and variance
+(10.63), (10.66), (10.95) of the trained infinite-width network against its depth, for every universality class."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import sympy as sp
+
+from derive.activations import Activation
+from derive.activations import activation as make_activation
+from derive.asymptotics.learning_rates import LearningRates
+from derive.asymptotics.result import exact_entry
+from derive.nearby.angle import finite_angle
+from derive.nearby.behaviour import Behaviour, quotient
+from derive.nearby.flow import flow_solution
+from derive.nearby.kinked import kinked_flow
+
+
+@dataclass(frozen=True)
+class Generalization:
+    """`robustness` is Theta_{-+}/Theta_{++} - 1, `variance` the posterior variance of the test output, for inputs of
+    equal norm; delta^2 is the constant of (10.71), ddK_[2] = delta^2 l^(-p_perp)."""
+
+    activation: str
+    universality_class: str
+    p_perp: sp.Expr
+    rates: LearningRates
+    robustness: Behaviour
+    variance: Behaviour
+    notes: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        bias, weight = self.rates.expressions
+        return {
+            "activation": self.activation,
+            "class": self.universality_class,
+            "p_perp": exact_entry(self.p_perp, self.robustness.digits),
+            "learning_rates": {"rule": self.rates.rule, "lambda_b": str(bias), "lambda_W": str(weight)},
+            "robustness": self.robustness.to_json(),
+            "variance": self.variance.to_json(),
+            "notes": list(self.notes),
+        }
+
+    def __str__(self) -> str:
+        return f"{self.activation}: robustness {self.robustness}, variance {self.variance}"
+
+
+def generalization(
+    activation: Activation | str | sp.Expr, learning_rates: Any = "equivalence", point: int = 0
+) -> Generalization:
+    """Robustness and variance at large depth.
+
+    >>> print(generalization("tanh"))
+    tanh: robustness -4*lambda_W/(lambda_W + 2*lambda_b) * delta^2, variance 4/L * delta^2
+    """
+    sigma = make_activation(activation)
+    if sigma.scale_invariant is not None:
+        angle = finite_angle(sigma, learning_rates)
+        return Generalization(
+            sigma.name, "scale-invariant", sp.S.Zero, angle.rates, angle.robustness, angle.variance, angle.notes
+        )
+    solved = flow_solution(sigma, learning_rates, point)
+    separation = solved.tensor("ddTheta_2")
+    if not separation.exists:
+        kinked = kinked_flow(sigma, learning_rates, point)
+        note = f"The kink rules out the delta-expansion: at finite angle, which falls as {kinked.psi}/l, for any separation."
+        return Generalization(
+            sigma.name,
+            solved.problem.universality_class,
+            kinked.p_perp,
+            kinked.rates,
+            kinked.robustness,
+            kinked.variance,
+            (note,),
+        )
+    robustness = quotient(separation, solved.tensor("Theta"), sp.Integer(-2))
+    variance = quotient(solved.tensor("ddK_2"), None, sp.Integer(4))
+    notes = []
+    if solved.problem.universality_class == "half-stable" and solved.onset is not None:
+        notes.append(f"Half-stable: the regime sets in at depths well beyond l ~ {solved.onset:.2g}.")
+    return Generalization(
+        sigma.name, solved.problem.universality_class, solved.p_perp, solved.rates, robustness, variance, tuple(notes)
+    )

@@ -1,0 +1,115 @@
+r"""Two training inputs x_± and a test input on the line through them, x_0 + (2s-1) delta x/2: (10.99)-(10.117).
+
+The formula is derived, not typed: the NTK on the line is expanded by (10.110), the two-by-two training NTK inverted, and
+the kernel prediction (10.39) collected. What decides is the curvature ddTheta_[0]/Theta_00.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import sympy as sp
+
+from derive.activations import Activation
+from derive.activations import activation as make_activation
+from derive.asymptotics.learning_rates import LearningRates
+from derive.errors import DeriveError
+from derive.nearby.behaviour import Behaviour, quotient
+from derive.nearby.deviation import Deviation
+from derive.nearby.flow import flow_solution
+from derive.network.component import Component
+
+s = sp.Symbol("s", real=True)
+"""Where the test input is: s = 1 at x_+, s = 0 at x_-."""
+y_plus, y_minus = sp.symbols("y_+ y_-", real=True)
+THETA = Component("Theta", 0, 0)
+FIRST, ZEROTH, SECOND = Deviation("Theta", 1, "1"), Deviation("Theta", 2, "0"), Deviation("Theta", 2, "2")
+
+
+def on_line(first: Any, second: Any) -> sp.Expr:
+    """The NTK between inputs x_0 + e dx/2 through second order: the unique form that is symmetric, has the right powers
+    of e and agrees with the two training inputs, (10.110)."""
+    same, half = (first + second) / 2, (first - second) / 2
+    return THETA + same * FIRST + same**2 * (SECOND + ZEROTH) + half**2 * (ZEROTH - SECOND)
+
+
+@lru_cache(maxsize=2)
+def interpolation_mean(equal_norms: bool = False) -> sp.Expr:
+    """The mean prediction at s, to leading order in each of its parts: (10.113) and (10.115), derived.
+
+    >>> interpolation_mean(True)
+    s*y_+ + s*(s - 1)*(y_+ + y_-)*ddTheta_0/Theta_00 + y_-*(1 - s)
+    """
+    e = 2 * s - 1
+    train = sp.Matrix(2, 2, lambda i, j: on_line(1 - 2 * i, 1 - 2 * j))
+    test = sp.Matrix([[on_line(e, 1), on_line(e, -1)]])
+    curved = sp.expand(test - (s * train[0, :] + (1 - s) * train[1, :]))  # what is not linear in s
+    targets = sp.Matrix([y_plus, y_minus])
+    determinant = 4 * THETA * SECOND - FIRST**2  # the leading, second order of det(train)
+    order = sp.Symbol("o")
+    powers = {FIRST: order * FIRST, SECOND: order**2 * SECOND, ZEROTH: order**2 * ZEROTH}
+    full = sp.expand(train.det().xreplace(powers))
+    if sp.expand(full.coeff(order, 2) - determinant) != 0 or full.coeff(order, 0) != 0 or full.coeff(order, 1) != 0:
+        raise DeriveError("the training NTK's determinant does not start at second order")
+    nonlinear = sp.expand((curved * train.adjugate() * targets)[0].xreplace(powers))
+    lowest = min(n for n in range(2, 9) if nonlinear.coeff(order, n) != 0)
+    kept = sum(nonlinear.coeff(order, n) for n in (lowest, lowest + 1))
+    part = sp.factor(kept) / determinant
+    if equal_norms:
+        part = sp.cancel(part.subs(FIRST, 0))
+    return s * y_plus + (1 - s) * y_minus + sp.factor(part)
+
+
+@dataclass(frozen=True)
+class Starpolation:
+    """Interpolation (0 <= s <= 1) and extrapolation between two nearby training inputs of equal norm.
+
+    mean = s y_+ + (1-s) y_- - s(1-s) curvature (y_+ + y_-), curvature = ddTheta_[0]/Theta_00 at the output.
+    """
+
+    activation: str
+    universality_class: str
+    rates: LearningRates | None
+    curvature: Behaviour | None
+    mean: sp.Expr
+    notes: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "activation": self.activation,
+            "class": self.universality_class,
+            "mean": str(self.mean),
+            "mean_latex": sp.latex(self.mean),
+            "curvature": None if self.curvature is None else self.curvature.to_json(),
+            "learning_rates": None if self.rates is None else self.rates.rule,
+            "notes": list(self.notes),
+        }
+
+
+def starpolation(
+    activation: Activation | str | sp.Expr, learning_rates: Any = "equivalence", point: int = 0
+) -> Starpolation:
+    """The curvature of interpolation at large depth.
+
+    >>> starpolation("tanh").curvature.coefficient
+    -2*lambda_W/(lambda_W + 2*lambda_b)
+    """
+    sigma = make_activation(activation)
+    if sigma.scale_invariant is not None:
+        if sigma.scale_invariant[0] == sigma.scale_invariant[1]:
+            note = "Deep linear networks interpolate linearly, exactly and at every depth: (10.104)."
+            return Starpolation(sigma.name, "scale-invariant", None, None, s * y_plus + (1 - s) * y_minus, (note,))
+        raise DeriveError(
+            f"{sigma.name} has a kink, so that its NTK has no delta-expansion; use derive.nearby.finite_angle, or the "
+            "numeric flow on the inputs themselves"
+        )
+    solved = flow_solution(sigma, learning_rates, point)
+    zeroth, ntk = solved.tensor("ddTheta_0"), solved.tensor("Theta")
+    if not zeroth.exists:
+        raise DeriveError(f"the curvature of {sigma.name} does not exist: {zeroth.reason}")
+    curvature = quotient(zeroth, ntk, sp.S.One)
+    return Starpolation(
+        sigma.name, solved.problem.universality_class, solved.rates, curvature, interpolation_mean(True)
+    )
