@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import sympy as sp
 from sampled_networks import Neuron, apply_recursion
+from seed_equations import OneLayer, seed_R, seed_S, seed_T, seed_U
 
 from derive.gaussian.bracket import Bracket, Sigma, expect, partial
 from derive.network import Component, recursion
@@ -97,106 +98,17 @@ def test_kronecker_structures_are_the_seeds():
         assert len(named) == len(orbits(parse(product)))
 
 
-class Numbers:
-    """Random tensors of one layer for two inputs, with their symmetries, and brackets with insertions of z."""
-
-    def __init__(self):
-        rng = np.random.default_rng(8)
-        self.tensors = {}
-        for name, tensor in TENSORS.items():
-            raw = rng.normal(size=(2,) * len(tensor.subscripts))
-            self.tensors[name] = sum(raw.transpose(g) for g in tensor.symmetries) / len(tensor.symmetries)
-        self.tensors["K"] = np.array([[0.9, 0.3], [0.3, 0.7]])
-        self.neuron = Neuron(self.tensors["K"], {"sigma": sp.sin(z + sp.Rational(1, 3))})
-        self.inverse = np.linalg.inv(self.tensors["K"])
-        self.C, self.rate, self.r = 1.3, 0.7, 1.6
-
-    def mean(self, *factors, zs=None):
-        """<sigma^(k)_a ...> with factors (a, k), or with an insertion of z_zs."""
-        product = np.prod([self.neuron.value(a, k, "sigma") for a, k in factors], axis=0)
-        return float((product * (1 if zs is None else self.neuron.z[zs])) @ self.neuron.weights)
-
-    def raised(self, *factors):
-        """sum_5 <z_5 ...> G^{57} as a vector in 7."""
-        return self.inverse @ np.array([self.mean(*factors, zs=a) for a in range(2)])
-
-    def derived(self, name):
-        numbers = {"C_W": self.C, "lambda_W": self.rate, "r": self.r, "C_b": 0.2, "lambda_b": 0.1}
-        return apply_recursion(recursion(name), self.tensors, self.neuron, np.eye(2), numbers)
-
-
 @pytest.fixture(scope="module")
 def layer():
-    return Numbers()
-
-
-def seed_R(n, d0, d1, d2, d3):
-    H, P_, B_, R_ = (n.tensors[k] for k in ("Theta", "P", "B", "R"))
-    m, C, lam, r = n.mean, n.C, n.rate, n.r
-    outer = C * m((d2, 1), (d3, 1))
-    return (
-        lam * C * m((d0, 2), (d1, 0), (d2, 1), (d3, 1)) * H[d0, d2] * H[d0, d3]
-        + r * outer * lam * m((d0, 2), (d1, 0)) * B_[d0, d0, d2, d3]
-        + r * outer * lam * (m((d0, 2), (d1, 0)) * P_[d0, d2, d3, d0] + m((d0, 1), (d1, 1)) * P_[d0, d2, d3, d1])
-        + C**2 * m((d0, 3), (d1, 1), (d2, 1), (d3, 1)) * H[d0, d1] * H[d0, d2] * H[d0, d3]
-        + r * outer * C * m((d0, 3), (d1, 1)) * B_[d0, d0, d2, d3] * H[d0, d1]
-        + r
-        * outer
-        * C
-        * H[d0, d1]
-        * (m((d0, 3), (d1, 1)) * P_[d0, d2, d3, d0] + m((d0, 2), (d1, 2)) * P_[d0, d2, d3, d1])
-        + r * outer * C * m((d0, 1), (d1, 1)) * R_[d0, d1, d2, d3]
-    )
-
-
-def seed_S(n, d1, d2, d3, d4):
-    H, B_, S_ = (n.tensors[k] for k in ("Theta", "B", "S"))
-    m, C, lam, r = n.mean, n.C, n.rate, n.r
-    outer = C * m((d3, 1), (d4, 1))
-    return (
-        C * lam * m((d1, 1), (d2, 1), (d3, 1), (d4, 1)) * H[d1, d3] * H[d2, d4]
-        + r * outer * (lam * m((d1, 1), (d2, 1)) + C * H[d1, d2] * m((d1, 2), (d2, 2))) * B_[d1, d2, d3, d4]
-        + C**2 * m((d1, 2), (d2, 2), (d3, 1), (d4, 1)) * H[d1, d2] * H[d1, d3] * H[d2, d4]
-        + r * C * m((d1, 1), (d2, 1)) * outer * S_[d1, d2, d3, d4]
-    )
-
-
-def seed_T(n, d1, d3, d4, d2):
-    H, F_, Q_, T_ = (n.tensors[k] for k in ("Theta", "F", "Q", "T"))
-    m, C, lam, r = n.mean, n.C, n.rate, n.r
-
-    def through_F(left, right):
-        return np.einsum("a,b,ab", n.raised(*left), n.raised(*right), F_[:, d1, :, d2])
-
-    low13, low24 = ((d1, 1), (d3, 0)), ((d2, 1), (d4, 0))
-    high13, high24 = ((d1, 2), (d3, 1)), ((d2, 2), (d4, 1))
-    Q24 = lambda f, g: m(*f) * Q_[d2, d4, d1, d1] + m(*g) * Q_[d2, d4, d1, d3]  # noqa: E731
-    Q13 = lambda f, g: m(*f) * Q_[d1, d3, d2, d2] + m(*g) * Q_[d1, d3, d2, d4]  # noqa: E731
-    return (
-        lam**2 * m(*low13, *low24) * H[d1, d2]
-        + r * lam**2 * through_F(low13, low24)
-        + C * lam * m(*low13, *high24) * H[d2, d1] * H[d2, d4]
-        + r * C * lam * H[d2, d4] * through_F(low13, high24)
-        + r * C * lam * m((d2, 1), (d4, 1)) * Q24(((d1, 2), (d3, 0)), ((d1, 1), (d3, 1)))
-        + C * lam * m(*high13, *low24) * H[d1, d2] * H[d1, d3]
-        + r * C * lam * H[d1, d3] * through_F(high13, low24)
-        + r * C * lam * m((d1, 1), (d3, 1)) * Q13(((d2, 2), (d4, 0)), ((d2, 1), (d4, 1)))
-        + r * C**2 * m((d1, 1), (d3, 1)) * m((d2, 1), (d4, 1)) * T_[d1, d3, d4, d2]
-        + C**2 * m(*high13, *high24) * H[d1, d2] * H[d1, d3] * H[d2, d4]
-        + r * C**2 * H[d1, d3] * H[d2, d4] * through_F(high13, high24)
-        + r * C**2 * H[d2, d4] * m((d1, 1), (d3, 1)) * Q13(((d2, 3), (d4, 1)), ((d2, 2), (d4, 2)))
-        + r * C**2 * H[d1, d3] * m((d2, 1), (d4, 1)) * Q24(((d1, 3), (d3, 1)), ((d1, 2), (d3, 2)))
-    )
-
-
-def seed_U(n, d1, d4, d2, d3):
-    """(infinity.181) is missing in the seed's text; its single-input form (infinity.17) is there."""
-    H, U_ = n.tensors["Theta"], n.tensors["U"]
-    m, C, r = n.mean, n.C, n.r
-    return (
-        C**2 * m((d1, 2), (d2, 2), (d3, 1), (d4, 1)) * H[d1, d2] * H[d1, d3] * H[d2, d4]
-        + r * C**2 * m((d1, 1), (d4, 1)) * m((d2, 1), (d3, 1)) * U_[d1, d4, d2, d3]
-    )
+    """Random tensors for two inputs, with their symmetries."""
+    rng = np.random.default_rng(8)
+    tensors = {}
+    for name, tensor in TENSORS.items():
+        raw = rng.normal(size=(2,) * len(tensor.subscripts))
+        tensors[name] = sum(raw.transpose(g) for g in tensor.symmetries) / len(tensor.symmetries)
+    tensors["K"] = np.array([[0.9, 0.3], [0.3, 0.7]])
+    neuron = Neuron(tensors["K"], {"sigma": sp.sin(z + sp.Rational(1, 3))})
+    return OneLayer(tensors, neuron, C=1.3, rate=0.7, r=1.6)
 
 
 @pytest.mark.parametrize(
@@ -209,6 +121,6 @@ def seed_U(n, d1, d4, d2, d3):
     ],
 )
 def test_many_inputs_with_insertions_of_z(layer, name, equation):
-    derived = layer.derived(name)
-    for index in np.ndindex(*derived.shape):
-        assert equation(layer, *index) == pytest.approx(derived[index], rel=1e-9, abs=1e-11)
+    numbers = {"C_W": layer.C, "lambda_W": layer.rate, "r": layer.r}
+    derived = apply_recursion(recursion(name), layer.tensors, layer.neuron, np.eye(2), numbers)
+    np.testing.assert_allclose(layer.tabulate(equation), derived, rtol=1e-9, atol=1e-11)
