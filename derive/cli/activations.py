@@ -48,13 +48,20 @@ def command(as_json: bool) -> None:
     from rich.table import Table
 
     shown = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for column in ("name", "sigma(z)", "class", "K*", "C_W", "C_b", "stability"):
-        shown.add_column(column, overflow="fold")
+    for column in ("name", "class", "K*", "C_W", "C_b", "attracts"):
+        shown.add_column(column, no_wrap=True)
+    shown.add_column("sigma(z)", no_wrap=True, overflow="ellipsis")
     for entry in entries:
         kernel = "any K" if entry["class"] == "scale-invariant" else _brief(entry["K_star"])
         numbers = [kernel, _brief(entry["C_W"]), _brief(entry["C_b"])]
-        shown.add_row(entry["name"], _formula(entry["expression"]), entry["class"], *numbers, entry["stability"] or "-")
+        shown.add_row(entry["name"], entry["class"], *numbers, _attracts(entry), _formula(entry["expression"]))
     Console(highlight=False, markup=False).print(shown)
+
+
+def _attracts(entry: dict[str, Any]) -> str:
+    """From where K flows to K*."""
+    stability = entry["stability"] or ""
+    return {"stable": "yes", "unstable": "no", "": "-"}.get(stability, stability.removeprefix("half-stable: attracts "))
 
 
 def _brief(entry: dict[str, Any] | None) -> str:

@@ -11,7 +11,6 @@ from derive.cache import recall
 from derive.cli.output import print_json
 from derive.errors import DeriveError
 
-
 LONGEST_SHOWN = 1000
 
 
