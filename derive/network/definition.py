@@ -16,6 +16,10 @@ from typing import ClassVar
 import sympy as sp
 
 from derive import symbols
+from derive.errors import DeriveError
+
+IDENTITY = "identity"
+"""The activation phi(z) = z: a linear layer, and what a skip connection passes on."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +82,13 @@ class Layer:
     """z'_i as a sum of terms with independent parameters."""
 
     terms: tuple[Term, ...]
+
+    def __post_init__(self) -> None:
+        names = [term.name for term in self.terms]
+        if len(set(names)) < len(names):
+            raise DeriveError(f"the terms of a layer need different names, not {', '.join(names)}")
+        if sum(isinstance(term, Skip) for term in self.terms) > 1:
+            raise DeriveError("write several skip connections as one with the sum of their strengths")
 
     def __str__(self) -> str:
         return "z'_i = " + " + ".join(map(str, self.terms))

@@ -16,7 +16,7 @@ from typing import TypeVar
 import sympy as sp
 
 from derive.errors import DeriveError
-from derive.network.definition import MLP, Bias, InputWeights, Layer, Skip, Term, Weights
+from derive.network.definition import IDENTITY, MLP, Bias, InputWeights, Layer, Skip, Term, Weights
 from derive.network.trees import OBJECTS, Forest, recognize
 
 T = TypeVar("T")
@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, order=True)
 class Factor:
-    """phi^(order)(z_{neuron; label}); the function "identity" is z itself."""
+    """phi^(order)(z_{neuron; label})."""
 
     neuron: int
     label: int
@@ -121,9 +121,10 @@ def _with_contractions(forest: Forest, layer: Layer, choice: tuple[Term | None, 
         blocks: list[tuple[int, tuple[int, ...]]] = []
         legs = []
         for v, (term, order, partition) in zip(forest.vertices, picks):
-            if isinstance(term, Weights | Skip) and (isinstance(term, Weights) or order == 0):
-                function = term.activation if isinstance(term, Weights) else "identity"
-                factors.append(Factor(neuron[v], v, order, function))
+            if isinstance(term, Weights | Skip):
+                function = term.activation if isinstance(term, Weights) else IDENTITY
+                if (function, order) != (IDENTITY, 1):  # dz/dz = 1
+                    factors.append(Factor(neuron[v], v, order, function))
             blocks += [(v, block) for block in partition]
             if v not in own:
                 legs.append(Leg(v, term))
@@ -143,7 +144,8 @@ def _vertex_options(
         elif isinstance(term, Skip):  # linear: one block, a derivative of z itself
             options.append((term, len(edges[:1]), (edges,) if edges else ()))
         else:
-            options += [(term, len(partition), partition) for partition in set_partitions(edges)]
+            orders = 1 if term.activation == IDENTITY else len(edges)
+            options += [(term, len(p), p) for p in set_partitions(edges) if len(p) <= orders]
     return options
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import sympy as sp
 
-from derive.network.definition import MLP, InputWeights, Layer, Skip, Weights
+from derive.network.definition import IDENTITY, MLP, InputWeights, Layer, Skip, Weights
 from derive.network.forward import Factor, ForwardTerm, forward_object
 from derive.network.trees import OBJECT_LATEX, OBJECTS
 
 
 def _activation_latex(factor: Factor) -> str:
-    symbol = {"sigma": r"\sigma", "tau": r"\tau", "identity": "z"}.get(factor.function, factor.function)
+    symbol = {"sigma": r"\sigma", "tau": r"\tau", IDENTITY: "z"}.get(factor.function, factor.function)
     power = r"\prime" * factor.order + r"(\ell)"
     return rf"{symbol}^{{{power}}}_{{j_{factor.neuron};\delta_{factor.label}}}"
 

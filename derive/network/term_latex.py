@@ -9,9 +9,10 @@ import sympy as sp
 
 from derive import symbols
 from derive.network.component import component_latex
+from derive.network.definition import IDENTITY
 from derive.network.terms import Atom, Average, Label, Term
 
-_FUNCTIONS = {"sigma": r"\sigma", "tau": r"\tau", "identity": "z"}
+_FUNCTIONS = {"sigma": r"\sigma", "tau": r"\tau", IDENTITY: "z"}
 _WIDTH_RATIO = r"\left(\frac{n_\ell}{n_{\ell-1}}\right)"
 
 Namer = Callable[[Label], str]

@@ -14,6 +14,7 @@ import sympy as sp
 
 from derive.gaussian.bracket import Bracket, Sigma
 from derive.network.component import Component, canonical, label_key
+from derive.network.definition import IDENTITY
 
 Label = int | str
 """A sample label: a number, or the name of a summed one ("g1", "g2", ...)."""
@@ -57,25 +58,26 @@ def _differentiate(polynomial: dict[tuple[Atom, ...], int], label: Label) -> dic
     result: dict[tuple[Atom, ...], int] = {}
     for atoms, coefficient in polynomial.items():
         for k, (a, order, function) in enumerate(atoms):
-            if a != label or (function == "identity" and order > 0):
+            if a != label:
                 continue
-            new = tuple(sorted((*atoms[:k], (a, order + 1, function), *atoms[k + 1 :]), key=_atom_key))
+            inner = () if function == IDENTITY else ((a, order + 1, function),)  # dz/dz = 1
+            new = tuple(sorted((*atoms[:k], *inner, *atoms[k + 1 :]), key=_atom_key))
             result[new] = result.get(new, 0) + coefficient
     return result
 
 
 def _bracket(atoms: Iterable[Atom]) -> sp.Expr:
     """The bracket of a product; a factor z is integrated by parts, <z_a f> = sum_g K_ag <d_g f>."""
-    kept = [a for a in atoms if a[2:] != ("identity",) or a[1] == 0]  # dz/dz = 1
-    for k, (label, _, function) in enumerate(kept):
-        if function == "identity":
-            rest = tuple(kept[:k] + kept[k + 1 :])
+    atoms = tuple(atoms)
+    for k, (label, _, function) in enumerate(atoms):
+        if function == IDENTITY:
+            rest = (*atoms[:k], *atoms[k + 1 :])
             total = sp.S.Zero
             for g in dict.fromkeys(a for a, _, _ in rest):
                 for new, coefficient in _differentiate({rest: 1}, g).items():
                     total += coefficient * Component("K", label, g) * _bracket(new)
             return total
-    return Bracket(*(Sigma(label, order, function) for label, order, function in kept))
+    return Bracket(*(Sigma(label, order, function) for label, order, function in atoms))
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 import pytest
 import sympy as sp
 
+from derive.errors import DeriveError
 from derive.gaussian.bracket import Sigma, expect
 from derive.network import (
     FROZEN_WEIGHTS,
@@ -20,7 +21,7 @@ from derive.network import (
     recursion,
     recursions,
 )
-from derive.network.definition import C_X, C_Y, lambda_X, lambda_Y, xi
+from derive.network.definition import C_X, C_Y, IDENTITY, lambda_X, lambda_Y, xi
 from derive.symbols import C_W, C_b, lambda_b, lambda_W, r
 
 
@@ -123,3 +124,23 @@ def test_three_matrices_derive_too():
     expected = sum(sp.Symbol(f"C_{m}") * expect(s(1, 0, f) * s(2, 0, f)) for m, f in ("Af", "Bg", "Ch"))
     assert same(recursion("K", layer).expression, expected)
     assert not recursion("R", layer).expression.has(C_b)
+
+
+def test_linear_layers():
+    """phi(z) = z: brackets become products of K (Isserlis), and V of equal widths has the known fixed structure."""
+    linear = Layer((Bias(), Weights("W", IDENTITY)))
+    K = lambda a, b: Component("K", a, b)  # noqa: E731
+    V = Component("V", 1, 2, 3, 4)
+    assert same(recursion("K", linear).expression, C_b + C_W * K(1, 2))
+    assert same(recursion("V", linear).expression, C_W**2 * (K(1, 3) * K(2, 4) + K(1, 4) * K(2, 3) + r * V))
+    assert same(recursion("G1", linear).expression, r * C_W * Component("G1", 1, 2))
+    assert same(recursion("U", linear).expression, r * C_W**2 * Component("U", 1, 4, 2, 3))
+    B = Component("B", 1, 3, 2, 4)
+    assert same(recursion("B", linear).expression, C_W**2 * (Theta12 * Theta34 + r * B))
+
+
+def test_ill_formed_definitions_are_refused():
+    with pytest.raises(DeriveError, match="need different names, not W, W"):
+        Layer((Weights(), Weights("W", "tau")))
+    with pytest.raises(DeriveError, match="one with the sum of their strengths"):
+        Layer((Skip(xi), Skip(xi, name="other")))
