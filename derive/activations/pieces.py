@@ -34,7 +34,7 @@ def split(expression: sp.Expr) -> tuple[tuple[sp.Expr, ...], tuple[sp.Expr, ...]
     >>> split(z / (1 + sp.Abs(z)))
     ((0,), (z/(1 - z), z/(z + 1)))
     """
-    borders = sorted(_borders(expression), key=lambda b: b.evalf(30))
+    borders = _sorted(_borders(expression))
     if len(borders) > MAX_KINKS:
         raise FormulaError(f"The formula has more than {MAX_KINKS} kinks.")
     pieces = [_resolve(expression, point) for point in _between(borders)]
@@ -45,6 +45,10 @@ def split(expression: sp.Expr) -> tuple[tuple[sp.Expr, ...], tuple[sp.Expr, ...]
             kinks.append(border)
             merged.append(piece)
     return tuple(kinks), tuple(merged)
+
+
+def _sorted(borders: set[sp.Expr]) -> list[sp.Expr]:
+    return sorted(borders, key=lambda border: border.evalf(30))
 
 
 def _between(borders: list[sp.Expr]) -> list[sp.Expr]:
@@ -69,9 +73,10 @@ def _borders(expression: sp.Expr) -> set[sp.Expr]:
         else:
             switches = [node.args[0]]
         for switch in switches:
-            if any(switch.atoms(*SPLITTING)):
-                raise FormulaError(f"{node.func.__name__} inside another kinked function is not supported.")
-            found |= _roots(switch, node)
+            inner = _sorted(_borders(switch))  # kinks inside kinks: the switch is a polynomial between the inner ones
+            found |= set(inner)
+            for point in _between(inner):
+                found |= _roots(_resolve(switch, point), node)
     return found
 
 
