@@ -20,6 +20,8 @@ COMMANDS = {
     "generate": "write a JAX module for an activation",
     "predict": "predictions of trained networks on a data set",
     "report": "derivation reports: self-contained HTML, Markdown, LaTeX",
+    "ntk-study": "trained networks against their linearization, over widths",
+    "learnability": "eigenvalues of a network's kernel and what n samples learn of each mode",
 }
 
 

@@ -1,4 +1,4 @@
-r"""NTK, dNTK and ddNTKs of a given network: contractions of the learning-rate tensor with derivatives of its outputs.
+r"""dNTK and ddNTKs of a given network: contractions of the learning-rate tensor with derivatives of its outputs.
 
 With v_{i;d} = lambda grad z_{i;d} (THEORY.md section 2; seed 004, (infinity.5) and (infinity.7)):
 
@@ -10,7 +10,7 @@ With v_{i;d} = lambda grad z_{i;d} (THEORY.md section 2; seed 004, (infinity.5) 
 A model is any JAX function `apply(params, X)` of a batch of inputs that returns (inputs,) or (inputs, outputs). Results
 have the neural axes first and the sample axes after them, each in the order of the subscripts; without an output axis
 there are no neural axes. Derivatives are directional (jvp of jvp, and of one vjp): no Hessian is formed. Memory is
-M P for H, dH and ddI and M^2 P for ddII, M being inputs times outputs and P the parameters. All functions can be
+M P for dH and ddI and M^2 P for ddII, M being inputs times outputs and P the parameters. All functions can be
 jitted and vmapped. Accuracy is rounding error.
 """
 
@@ -36,7 +36,7 @@ class _Flat:
 
     def __init__(self, apply: Apply, params: Params, X: Array, rates: Params | None) -> None:
         self.point, unravel = ravel_pytree(params)
-        self.rates = _flat_rates(params, rates)
+        self.rates = flat_rates(params, rates)
         shape = jax.eval_shape(apply, params, X).shape
         if len(shape) not in (1, 2):
             raise NumericError(
@@ -75,7 +75,8 @@ class _Flat:
         return split.transpose(*range(0, 2 * rank, 2), *range(1, 2 * rank, 2))
 
 
-def _flat_rates(params: Params, rates: Params | None) -> Array:
+def flat_rates(params: Params, rates: Params | None) -> Array:
+    """The diagonal of the learning-rate tensor as one vector; ones by default."""
     if rates is None:
         return jnp.ones_like(ravel_pytree(params)[0])
     expected: object = jax.tree.structure(params)
@@ -88,18 +89,11 @@ def _flat_rates(params: Params, rates: Params | None) -> Array:
     return ravel_pytree(full)[0]
 
 
-def empirical_ntk(apply: Apply, params: Params, X: Array, rates: Params | None = None) -> Array:
-    """H as (neurons, neurons, inputs, inputs), or (inputs, inputs) for a model without an output axis.
+def empirical_dntk(apply: Apply, params: Params, X: Array, rates: Params | None = None) -> Array:
+    """dH, three neural axes and three sample axes.
 
     `rates` holds the diagonal of the learning-rate tensor: a tree like `params` of scalars or arrays (default: ones).
     """
-    model = _Flat(apply, params, X, rates)
-    jacobian = jax.jacrev(model.function)(model.point)
-    return model.arrange(jacobian @ (model.rates * jacobian).T)
-
-
-def empirical_dntk(apply: Apply, params: Params, X: Array, rates: Params | None = None) -> Array:
-    """dH, three neural axes and three sample axes."""
     model = _Flat(apply, params, X, rates)
     v = model.vectors()
     return model.arrange(_symmetric(v, 2, lambda index: model.along(*(v[k] for k in index))))

@@ -1,0 +1,209 @@
+"""The batched NTK of real models against explicit Jacobians, its products, the pseudo-NTK, and the theory's mean."""
+
+from itertools import pairwise
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.flatten_util import ravel_pytree
+
+from numeric import flow
+from numeric.empirical import empirical_ntk, network_tensors, ntk_vector_product, pseudo_ntk
+from numeric.empirical.ntk import SampleModel, cheapest
+from numeric.ensemble.networks import Networks
+from numeric.errors import NumericError
+from numeric.predict.algorithms import GradientDescent
+from numeric.predict.dynamics import TrainingDynamics
+
+
+def mlp(params, x):
+    for weight, bias in params[:-1]:
+        x = jnp.tanh(x @ weight.T + bias)
+    weight, bias = params[-1]
+    return x @ weight.T + bias
+
+
+def conv(params, x):
+    """Two convolutions over 8 x 8 images, a pooling layer, five outputs."""
+    h = x.reshape(-1, 8, 8, 1)
+    for kernel in params["kernels"]:
+        h = jnp.tanh(
+            jax.lax.conv_general_dilated(h, kernel, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"))
+        )
+    return h.mean(axis=(1, 2)) @ params["out"]
+
+
+def recurrent(params, x):
+    """One matrix used at every step of a sequence, one output without an axis."""
+
+    def step(h, token):
+        return jnp.tanh(h @ params["W"] + token[:, None] * params["u"]), None
+
+    h, _ = jax.lax.scan(step, jnp.zeros((len(x), 6)), x.T)
+    return h @ params["v"]
+
+
+def models():
+    key = iter(jax.random.split(jax.random.key(1), 40))
+    normal = lambda *shape: jax.random.normal(next(key), shape)  # noqa: E731
+    sizes = (4, 9, 7, 3)
+    return {
+        "mlp": (mlp, [(normal(b, a) / 2, normal(b)) for a, b in pairwise(sizes)], normal(7, 4)),
+        "conv": (conv, {"kernels": [normal(3, 3, 1, 3), normal(3, 3, 3, 4) / 3], "out": normal(4, 5)}, normal(6, 64)),
+        "shared": (recurrent, {"W": normal(6, 6) / 3, "u": normal(6), "v": normal(6)}, normal(7, 5)),
+    }
+
+
+def random_rates(params):
+    flat, unravel = ravel_pytree(params)
+    return unravel(0.1 + jax.random.uniform(jax.random.key(9), flat.shape))
+
+
+def explicit(apply, params, rates, X, X2):
+    point, unravel = ravel_pytree(params)
+    lam = ravel_pytree(rates)[0]
+    J, J2 = (np.asarray(jax.jacfwd(lambda p, x=x: apply(unravel(p), x))(point)) for x in (X, X2))
+    if J.ndim == 2:
+        return J @ (np.asarray(lam)[:, None] * J2.T)
+    return np.einsum("aip,p,bjp->ijab", J, np.asarray(lam), J2)
+
+
+@pytest.mark.parametrize("method", ["jacobian", "products"])
+@pytest.mark.parametrize("name", ["mlp", "conv", "shared"])
+def test_against_explicit_jacobians(name, method):
+    """To 1e-12, in one piece and in blocks of a tiny memory budget, square and rectangular."""
+    apply, params, X = models()[name]
+    rates = random_rates(params)
+    P = ravel_pytree(params)[0].size
+    for memory in (1e9, 8 * 2 * 3 * 5 * P):
+        H = empirical_ntk(apply, params, X, rates, method=method, memory=memory)
+        reference = explicit(apply, params, rates, X, X)
+        assert H.shape == reference.shape
+        np.testing.assert_allclose(H, reference, rtol=0, atol=1e-12 * np.abs(reference).max())
+        rectangle = empirical_ntk(apply, params, X[:5], rates, X2=X[4:], method=method, memory=memory)
+        reference = explicit(apply, params, rates, X[:5], X[4:])
+        np.testing.assert_allclose(rectangle, reference, rtol=0, atol=1e-12 * np.abs(reference).max())
+
+
+@pytest.mark.parametrize("name", ["mlp", "conv", "shared"])
+def test_products_without_the_matrix(name):
+    apply, params, X = models()[name]
+    rates = random_rates(params)
+    H = explicit(apply, params, rates, X, X[:3])
+    vector = jax.random.normal(jax.random.key(4), apply(params, X[:3]).shape)
+    product = ntk_vector_product(apply, params, X, vector, rates, X2=X[:3])
+    expected = H @ vector if H.ndim == 2 else np.einsum("ijab,bj->ai", H, vector)
+    np.testing.assert_allclose(product, expected, atol=1e-12 * np.abs(expected).max())
+
+
+def test_the_cheapest_route():
+    """Many outputs and no sharing: products; few outputs, or parameters shared over an image: Jacobians."""
+    wide = Networks("tanh", (10, 64, 64, 30))
+    params = wide.sample_one(jax.random.key(0))
+    X = jnp.ones((20, 10)) * jnp.arange(20)[:, None]
+    many = SampleModel(lambda p, x: wide.output_one(p, x).T, params, X, None)
+    one = SampleModel(lambda p, x: wide.output_one(p, x)[0], params, X, None)
+    assert cheapest(many, 20, 20) == "products"
+    assert cheapest(one, 20, 20) == "jacobian"
+    apply, params, X = models()["conv"]
+    assert cheapest(SampleModel(apply, params, X, None), 20, 20) == "jacobian"
+
+
+def test_jit():
+    apply, params, X = models()["mlp"]
+    compiled = jax.jit(lambda p: empirical_ntk(apply, p, X))(params)
+    np.testing.assert_allclose(compiled, empirical_ntk(apply, params, X), rtol=1e-12)
+
+
+def test_pseudo_ntk_is_the_mean_over_output_pairs_and_converges():
+    """sum_ij H_ij / O exactly; relative distance to H = pNTK x identity falls as 1/sqrt(width)."""
+    apply, params, X = models()["mlp"]
+    rates = random_rates(params)
+    H = explicit(apply, params, rates, X, X)
+    np.testing.assert_allclose(
+        pseudo_ntk(apply, params, X, rates), H.sum(axis=(0, 1)) / 3, atol=1e-12 * np.abs(H).max()
+    )
+    X = jax.random.normal(jax.random.key(3), (4, 5))
+    widths, distance = np.array([16, 48, 144]), []
+    for width in widths:
+        nets = Networks("tanh", (5, int(width), int(width), 6), C_b=0.1, C_W=1.2)
+
+        def relative(key, nets=nets):
+            params = nets.sample_one(key)
+            f = lambda p, x: nets.output_one(p, x).T  # noqa: E731
+            H = empirical_ntk(f, params, X, nets.rates(), method="jacobian")
+            rest = H - jnp.eye(6)[:, :, None, None] * pseudo_ntk(f, params, X, nets.rates())
+            return jnp.sum(rest**2) / jnp.sum(H**2)
+
+        squares = np.asarray(jax.jit(jax.vmap(relative))(jax.random.split(jax.random.key(width), 12)))
+        distance.append(np.sqrt(squares.mean()))
+    slope = np.polyfit(np.log(widths), np.log(distance), 1)[0]
+    assert slope == pytest.approx(-0.5, abs=0.12)
+
+
+def test_ensemble_mean_is_theta_plus_h1():
+    """n (mean NTK - Theta) = H1 + O(1/n): two widths, extrapolated, within three standard errors."""
+    X = np.array([[1.0, -0.4, 0.7], [0.3, 0.9, -0.6]])
+    settings = {"C_b": 0.2, "C_W": 1.3, "lambda_b": 0.4, "lambda_W": 0.8}
+    scaled, errors = [], []
+    for n, count in ((12, 3000), (24, 3000)):
+        nets = Networks("tanh", (3, n, n, 1), **settings)
+        theory = flow("tanh", X, 3, n, **settings, tensors=["H1"])
+
+        def one(key, nets=nets):
+            f = lambda p, x: nets.output_one(p, x)[0]  # noqa: E731
+            return empirical_ntk(f, nets.sample_one(key), jnp.asarray(X), nets.rates(), method="jacobian")
+
+        keys = jax.random.split(jax.random.key(n), count)
+        samples = np.asarray(jax.jit(lambda k, one=one: jax.lax.map(one, k, batch_size=100))(keys))
+        scaled.append(n * (samples.mean(axis=0) - np.asarray(theory.Theta)))
+        errors.append(n * samples.std(axis=0) / np.sqrt(count))
+    extrapolated = 2 * scaled[1] - scaled[0]
+    error = np.hypot(2 * errors[1], errors[0])
+    H1 = np.asarray(theory.H1)
+    assert np.all(np.abs(extrapolated - H1) < 3 * error)
+    assert np.all(np.abs(scaled[1]) > 3 * errors[1])  # the correction itself is seen
+
+
+@pytest.mark.equation("infinity.141")
+def test_the_end_of_training_of_one_particular_network():
+    """Measured tensors in the closed form: the error left is a small part of what linearization misses, and falls."""
+    X = jnp.asarray(np.random.default_rng(2).normal(size=(4, 3)))
+    y, train, remaining = np.array([[0.8], [-0.5]]), [0, 1], []
+    for width in (32, 128):
+        nets = Networks("tanh", (3, width, width, 1), C_b=0.1, C_W=1.2, lambda_b=0.3)
+        params = nets.sample_one(jax.random.key(5))
+        apply = lambda p, x, nets=nets: nets.output_one(p, x).T  # noqa: E731
+        network = network_tensors(apply, params, X, nets.rates())
+        H = network.H[0, 0]
+        eta = 0.5 / np.linalg.eigvalsh(H[:2, :2])[-1]
+        dynamics = TrainingDynamics(network, H, y, train, GradientDescent(eta))
+
+        def step(p, _, apply=apply, nets=nets, eta=eta):
+            gradient = jax.grad(lambda p: jnp.sum((apply(p, X[:2]) - y) ** 2) / 2)(p)
+            moved = [
+                (w - eta * a * gw, b - eta * c * gb) for (w, b), (gw, gb), (a, c) in zip(p, gradient, nets.rates())
+            ]
+            return moved, None
+
+        final, _ = jax.jit(lambda p, step=step: jax.lax.scan(step, p, None, length=800))(params)
+        end = np.asarray(apply(final, X)).T
+        assert np.allclose(end[:, train], y.T, atol=1e-9)
+        missed = np.abs(end - dynamics.free())[0, 2:].max()
+        left = np.abs(end - dynamics.output())[0, 2:].max()
+        remaining.append(left / missed)
+    assert remaining[0] < 0.3
+    assert remaining[1] < 0.4 * remaining[0]
+
+
+def test_refusals():
+    apply, params, X = models()["mlp"]
+    with pytest.raises(NumericError, match="depends on the other inputs"):
+        empirical_ntk(lambda p, x: apply(p, x) - apply(p, x).mean(axis=0), params, X)
+    with pytest.raises(NumericError, match="jacobian"):
+        empirical_ntk(apply, params, X, method="magic")
+    with pytest.raises(NumericError, match="shape of the outputs"):
+        ntk_vector_product(apply, params, X, jnp.ones(3))
+    with pytest.raises(NumericError, match="sums over outputs"):
+        pseudo_ntk(models()["shared"][0], models()["shared"][1], models()["shared"][2])
