@@ -65,12 +65,12 @@ def finite(function: RealFunction, value: mpfr) -> mpfr:
 
 
 class Nest:
-    """The nested integral of one `GaussianIntegral` at a working precision in bits."""
+    """The nested integral of one `GaussianIntegral` at a working precision in bits, to an accuracy in digits."""
 
-    def __init__(self, integral: GaussianIntegral, bits: int, stop_at_growth: bool = False) -> None:
+    def __init__(self, integral: GaussianIntegral, bits: int, digits: int, stop_at_growth: bool = False) -> None:
         self.bits = bits
         self.stop_at_growth = stop_at_growth
-        self.radius = int(gmpy2.sqrt(2 * bits * 0.6931)) + 3
+        self.radius = int(gmpy2.sqrt(2 * 2.303 * digits)) + 2  # the tail beyond is smaller than 10^-digits
         lower, diagonal = factorize(integral.covariance)
         n = len(integral.factors)
         variances = [to_mpfr(d, bits) for d in diagonal]

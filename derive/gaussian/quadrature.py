@@ -43,7 +43,7 @@ def refine(new_sum: Callable[[int], Sum], tolerance: mpfr | None, bits: int, mar
         magnitude = magnitude / 2 + absolute
         change = abs(value - old)
         goal = magnitude * 1e-5 if tolerance is None else tolerance
-        if level >= 2 and (change <= goal or change <= magnitude * floor):
+        if (level >= 2 or margin < 100) and (change <= goal or change <= magnitude * floor):
             return Estimate(value, magnitude, change)
         if before is not None and change < before / 1000 and margin * change**2 / before <= goal:
             return Estimate(value, magnitude, margin * change**2 / before)

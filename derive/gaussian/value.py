@@ -28,7 +28,7 @@ from derive.gaussian.moments import components
 from derive.gaussian.nested import ExponentialGrowth, Nest
 from derive.gaussian.support import GaussianIntegral, regular_integrals
 
-GUARD = 4
+GUARD = 3
 """Decimal digits beyond the requested ones that the quadrature aims at."""
 
 
@@ -116,7 +116,7 @@ def _sum(terms: list[GaussianIntegral], digits: int, stop_at_growth: bool) -> Ev
         lost = int(gmpy2.log10(magnitude / scale)) + 1
         bits = int((digits + GUARD + lost + noise) * 3.3220) + 24
         tolerance = scale * mpfr(10) ** -(digits + GUARD - 1)
-        total, error = _accurate(terms, bits, tolerance)
+        total, error = _accurate(terms, bits, digits + GUARD + lost, tolerance)
         if abs(total) >= scale / 100:
             return Evaluation(to_mpf(total), to_mpf(error), True)
         if scale <= smallest:
@@ -124,7 +124,7 @@ def _sum(terms: list[GaussianIntegral], digits: int, stop_at_growth: bool) -> Ev
         scale = max(abs(total), tolerance) if abs(total) > 100 * tolerance else tolerance
 
 
-def _accurate(terms: list[GaussianIntegral], bits: int, tolerance: mpfr) -> tuple[mpfr, mpfr]:
+def _accurate(terms: list[GaussianIntegral], bits: int, digits: int, tolerance: mpfr) -> tuple[mpfr, mpfr]:
     with gmpy2.context(precision=bits):
         total, error = mpfr(0), mpfr(0)
         for term in terms:
@@ -132,7 +132,7 @@ def _accurate(terms: list[GaussianIntegral], bits: int, tolerance: mpfr) -> tupl
             if not term.factors:
                 total += coefficient
                 continue
-            found = Nest(term, bits).integrate(tolerance / (abs(coefficient) * len(terms)))
+            found = Nest(term, bits, digits).integrate(tolerance / (abs(coefficient) * len(terms)))
             total += coefficient * found.value
             error += abs(coefficient) * found.error
         return total, max(error, tolerance)
@@ -145,7 +145,7 @@ def _rough(term: GaussianIntegral, stop_at_growth: bool) -> tuple[mpfr, mpfr]:
     if not term.factors:
         return coefficient, abs(coefficient)
     bits += int(_noise(term) * 3.33)
-    found = Nest(term, bits, stop_at_growth).integrate(None)
+    found = Nest(term, bits, 8, stop_at_growth).integrate(None)
     return coefficient * found.value, abs(coefficient) * found.magnitude
 
 
