@@ -6,10 +6,10 @@ The brackets come from `numeric.brackets` by a plan that was chosen beforehand; 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax.sharding import Mesh
 
 from numeric.brackets import Functions
 from numeric.engine import Plan, brackets
@@ -46,10 +46,16 @@ def needed(steps: Steps, names: tuple[str, ...]) -> tuple[tuple[str, ...], tuple
 
 
 def advance(
-    functions: Functions, steps: Steps, names: tuple[str, ...], plan: Plan, values: Values, tensors: Tensors
+    functions: Functions,
+    steps: Steps,
+    names: tuple[str, ...],
+    plan: Plan,
+    values: Values,
+    tensors: Tensors,
+    mesh: Mesh | None = None,
 ) -> Tensors:
     """All tensors of the next layer."""
-    pairs, quads = brackets(functions, plan, tensors["K"], *needed(steps, names))
+    pairs, quads = brackets(functions, plan, tensors["K"], *needed(steps, names), mesh)
     return combine(steps, names, values, tensors, pairs, quads)
 
 
@@ -60,16 +66,11 @@ def combine(
     tensors: Mapping[str, jax.Array],
     pairs: Mapping[str, jax.Array],
     quads: Mapping[str, jax.Array],
-    block: tuple[Any, int] | None = None,
 ) -> Tensors:
-    """The recursions, given the brackets; `block = (start, size)` restricts four-index tensors' first axis."""
+    """The recursions, given the brackets."""
     out = {}
     for name in names:
-        step = steps[name]
-        part = block if step.rank == 4 else None
-
-        def views(arrays: Mapping[str, jax.Array], rank: int = step.rank, part: Any = part) -> dict[str, View]:
-            return {key: View(array, rank, part) for key, array in arrays.items()}
-
-        out[name] = step.advance(values, views(pairs), views(quads), views(tensors)).astype(tensors["K"].dtype)
+        rank = steps[name].rank
+        s, m, t = ({key: View(array, rank) for key, array in arrays.items()} for arrays in (pairs, quads, tensors))
+        out[name] = steps[name].advance(values, s, m, t).astype(tensors["K"].dtype)
     return out

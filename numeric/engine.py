@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import jax
+import jax.numpy as jnp
 import numpy as np
+from jax.sharding import Mesh
 
-from numeric.brackets import Functions, Plan, make_plan, pair_brackets, quadruple_brackets
+from numeric.brackets import Functions, Plan, block, make_plan, pair_brackets, quadruple_brackets
+from numeric.sharding import sharded_unique
 from numeric.steps import Steps
 
 
@@ -37,14 +40,27 @@ def choose(
 
 
 def brackets(
-    functions: Functions, plan: Plan, K: jax.Array, pairs: tuple[str, ...], quads: tuple[str, ...]
+    functions: Functions,
+    plan: Plan,
+    K: jax.Array,
+    pairs: tuple[str, ...],
+    quads: tuple[str, ...],
+    mesh: Mesh | None = None,
 ) -> tuple[dict[str, jax.Array], dict[str, jax.Array]]:
-    """({"jk": (N, N) array}, {"ijkl": (N, N, N, N) array})."""
+    """({"jk": (N, N) array}, {"ijkl": (N, N, N, N) array}); with a mesh, the plan is one that was split for it."""
     two = pair_brackets(functions, K, [orders(p) for p in pairs], plan.pairs)  # type: ignore[misc]
-    four = {}
+    four: dict = {}
     if quads:
         assert plan.quadruples is not None
-        four = quadruple_brackets(functions, K, plan.quadruples, [orders(p) for p in quads])  # type: ignore[misc]
+        patterns = [orders(p) for p in quads]
+        if mesh is None:
+            four = quadruple_brackets(functions, K, plan.quadruples, patterns)  # type: ignore[arg-type]
+        else:
+            unique = sharded_unique(functions, K, plan, patterns, mesh)
+            size = K.shape[0]
+            rows = [x.ravel() for x in np.meshgrid(np.arange(size), np.arange(size), indexing="ij")]
+            first, second = (jnp.asarray(x) for x in rows)
+            four = {p: block(unique, patterns, p, size, first, second).reshape((size,) * 4) for p in patterns}  # type: ignore[arg-type]
     return {p: two[orders(p)] for p in pairs}, {p: four[orders(p)] for p in quads}  # type: ignore[index]
 
 

@@ -14,6 +14,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from numeric.activation import load, select
 from numeric.brackets import Functions, Plan
@@ -31,6 +32,7 @@ from numeric.inputs import (
     read_widths,
 )
 from numeric.results import Flow
+from numeric.sharding import everywhere, local, make_mesh, split
 from numeric.steps import Steps, Values
 
 TOLERANCE = {jnp.float64: 1e-10, jnp.float32: 1e-5}
@@ -53,7 +55,8 @@ def flow(
     dtype: Any = "float64",
     memory: float = MEMORY,
     plan: tuple[Plan, ...] | None = None,
-    progress: bool | None = None,
+    devices: Sequence[jax.Device] | None = None,
+    progress: bool = False,
 ) -> Flow:
     """Evaluate the theory of a network on the inputs X, shape (N, n_0).
 
@@ -61,7 +64,8 @@ def flow(
     number or one value a layer. `activation` is a name, a formula in z or a module written by `derive generate`.
     `tensors` asks for some of K Theta V G1 D F H1 A B P Q R S T U (and what they depend on; all that exist by default),
     `layers` for the layers to keep ("all", "last", or numbers). `tolerance` is the accuracy of four-point brackets
-    relative to the largest entry (pairs are more accurate), `memory` a budget in bytes.
+    relative to the largest entry (pairs are more accurate), `memory` a budget in bytes; `devices`, e.g. jax.devices(),
+    spreads the work over them, and over processes under jax.distributed; `progress` shows a bar.
 
     Under jax.jit, jax.grad and jax.vmap pass `plan=f.plan` of a flow f at nearby values: nothing is then looked at, and
     the result is a pure function of X and the hyperparameters.
@@ -79,7 +83,8 @@ def flow(
     parameters = read_parameters(depth, kind, C_b=C_b, C_W=C_W, lambda_b=lambda_b, lambda_W=lambda_W)
     names, missing = _choose_tensors(functions, steps, tensors)
     keep = _layers_to_keep(layers, depth)
-    run = _Run(functions, steps, names, widths, parameters, _tolerance(tolerance, kind))
+    mesh = make_mesh(devices) if devices is not None else None
+    run = _Run(functions, steps, names, widths, parameters, _tolerance(tolerance, kind), mesh)
     if plan is None and is_traced(inputs, parameters):
         raise NumericError("Inside jit, grad or vmap pass plan=f.plan of a flow f computed outside at nearby values.")
     if plan is not None:
@@ -102,8 +107,9 @@ class _Run:
         widths: tuple[int, ...],
         parameters: Parameters,
         tolerance: float,
+        mesh: Mesh | None = None,
     ) -> None:
-        self.functions, self.steps, self.names = functions, steps, names
+        self.functions, self.steps, self.names, self.mesh = functions, steps, names, mesh
         self.widths, self.parameters, self.tolerance = widths, parameters, tolerance
         self.depth = len(widths)
         self.pairs, self.quads = needed(steps, names)
@@ -121,20 +127,17 @@ class _Run:
                 kept[layer] = tensors
         return kept
 
-    def concrete(
-        self, X: jax.Array, keep: set[int], progress: bool | None
-    ) -> tuple[dict[int, Tensors], tuple[Plan, ...]]:
+    def concrete(self, X: jax.Array, keep: set[int], progress: bool) -> tuple[dict[int, Tensors], tuple[Plan, ...]]:
         """The evaluation with numbers: plans are chosen as the kernels become known, every layer is checked."""
         tensors = first_layer(self.steps, self.names, X, self.values(1))
         self.check(tensors, 1)
-        plan = self.shared_plan(tensors, progress) if self.quads else None
+        plan = self.shared_plan(tensors) if self.quads else None
         plans = []
         kept = {1: tensors} if 1 in keep else {}
-        step = _compiled(self.functions, tuple(self.steps), self.names, _Steps(self.steps))
         with _progress(self.depth - 1, progress, "layers") as tick:
             for layer in range(2, self.depth + 1):
                 own = plan if plan is not None else self.plan(np.asarray(tensors["K"]), layer)
-                tensors = step(own, self.values(layer), tensors)
+                tensors = self.step(own, layer, tensors)
                 self.check(tensors, layer)
                 plans.append(own)
                 if layer in keep:
@@ -142,20 +145,27 @@ class _Run:
                 tick()
         return kept, tuple(plans)
 
+    def step(self, plan: Plan, layer: int, tensors: Tensors) -> Tensors:
+        """One compiled layer step, on one device or on the mesh."""
+        step = _compiled(self.functions, self.names, _Steps(self.steps), self.mesh)
+        if self.mesh is None:
+            return step(plan, self.values(layer), tensors)
+        arguments = (split(plan, self.mesh.size), self.values(layer), tensors)
+        return local(step(*everywhere(arguments, self.mesh)))
+
     def plan(self, kernels: np.ndarray, layer: int) -> Plan:
         try:
             return choose(self.functions, kernels, self.pairs, self.quads, self.tolerance)
         except NumericError as error:
             raise type(error)(f"At layer {layer}: {error}") from None
 
-    def shared_plan(self, tensors: Tensors, progress: bool | None) -> Plan:
+    def shared_plan(self, tensors: Tensors) -> Plan:
         """One plan that holds for every layer's kernel, so that one compiled step serves all layers."""
         kernel = {"K": tensors["K"]}
         lean = _Run(self.functions, self.steps, ("K",), self.widths, self.parameters, min(self.tolerance, 1e-10))
         kernels = [np.asarray(kernel["K"])]
-        step = _compiled(self.functions, tuple(self.steps), ("K",), _Steps(self.steps))
         for layer in range(2, self.depth):
-            kernel = step(lean.plan(kernels[-1], layer), self.values(layer), kernel)
+            kernel = lean.step(lean.plan(kernels[-1], layer), layer, kernel)
             self.check(kernel, layer)
             kernels.append(np.asarray(kernel["K"]))
         return self.plan(np.stack(kernels), self.depth)
@@ -186,13 +196,12 @@ class _Steps:
 
 @lru_cache(maxsize=256)
 def _compiled(
-    functions: Functions, order: tuple[str, ...], names: tuple[str, ...], table: _Steps
+    functions: Functions, names: tuple[str, ...], table: _Steps, mesh: Mesh | None
 ) -> Callable[[Plan, Values, Tensors], Tensors]:
-    @jax.jit
     def layer_step(plan: Plan, values: Values, tensors: Tensors) -> Tensors:
-        return advance(functions, table.steps, names, plan, values, tensors)
+        return advance(functions, table.steps, names, plan, values, tensors, mesh)
 
-    return layer_step
+    return jax.jit(layer_step, out_shardings=NamedSharding(mesh, PartitionSpec()) if mesh is not None else None)
 
 
 @jax.jit
@@ -278,7 +287,7 @@ def _estimate(run: _Run, X: jax.Array, kept: dict[int, Tensors], plan: tuple[Pla
 
 
 @contextmanager
-def _progress(total: int, wanted: bool | None, what: str) -> Iterator[Callable[[], None]]:
+def _progress(total: int, wanted: bool, what: str) -> Iterator[Callable[[], None]]:
     """A progress bar on standard error, when asked for."""
     if not wanted or total < 1:
         yield lambda: None

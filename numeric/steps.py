@@ -20,11 +20,10 @@ import jax.numpy as jnp
 
 @dataclass(frozen=True)
 class View:
-    """An array to be indexed by letters; `block = (start, size)` restricts the axis a to a block of inputs."""
+    """An array to be indexed by letters, for a tensor of `rank` axes."""
 
     array: jax.Array
     rank: int = 4
-    block: tuple[jax.Array | int, int] | None = None
 
     def __getitem__(self, letters: str) -> jax.Array:
         x, axes = self.array, letters
@@ -36,8 +35,6 @@ class View:
                 axes = axes[:i] + axes[i + 1 : j] + axes[j + 1 :] + letter
         order = sorted(axes)
         x = jnp.transpose(x, [axes.index(letter) for letter in order])
-        if self.block is not None and "a" in order:
-            x = jax.lax.dynamic_slice_in_dim(x, self.block[0], self.block[1], axis=0)
         return jnp.expand_dims(x, [axis for axis, letter in enumerate("abcd"[: self.rank]) if letter not in order])
 
 
