@@ -14,17 +14,19 @@ from derive.cli.recursion import LAYER_NAMES
 def answer(kind: str, layer: str) -> dict[str, Any]:
     """The JSON of one forward equation."""
     from derive.network import LAYERS, forward_latex, forward_object
-    from derive.network.forward_latex import left_side, term_latex
+    from derive.network.forward_latex import term_latex
+    from derive.network.forward_text import left_text, term_text
 
     terms = forward_object(kind, LAYERS[layer])
     return {
         "object": kind,
         "definition": str(LAYERS[layer]),
-        "left": left_side(kind),
+        "left": left_text(kind),
         "latex": forward_latex(kind, LAYERS[layer]),
         "terms": [
             {
                 "latex": term_latex(t),
+                "text": term_text(t),
                 "contractions": [{"vertices": list(c.vertices), "parameter": c.term.name} for c in t.contractions],
                 "objects": [tree.kind for tree in t.trees],
             }
@@ -47,12 +49,9 @@ def command(object_name: str, layer: str, latex: bool, as_json: bool) -> None:
         click.echo(found["latex"])
     else:
         click.echo(f"{object_name} of layer l+1, from layer l, for {found['definition']}\n")
-        click.echo(found["left"])
         for number, term in enumerate(found["terms"]):
-            own = ", ".join(
-                f"{c['parameter']} with vertices {c['vertices'][0]}-{c['vertices'][1]}" for c in term["contractions"]
-            )
-            click.echo(f"  {'=' if number == 0 else '+'} {term['latex']}")
-            click.echo(
-                f"      contractions of layer l+1: {own or 'none'}; below: {' '.join(term['objects']) or 'none'}"
-            )
+            click.echo(f"{found['left'] + ' =' if number == 0 else ' ' * len(found['left']) + ' +'} {term['text']}")
+        click.echo(
+            "\nj1 is the inner neuron of vertex 1, (j1;2) its value on sample 2; all on the right is of layer l but"
+        )
+        click.echo("the parameters, which are of layer l+1; δ comes with a contraction with a parameter of layer l+1.")

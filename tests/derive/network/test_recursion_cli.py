@@ -52,6 +52,9 @@ def test_forward_json():
     assert found["object"] == "ddI"
     assert len(found["terms"]) == 11
     assert found["terms"][0]["objects"]
+    text = run("forward", "dH").output
+    assert "δ_{i0 i1} lambda_W/n Σ_{j0 j2} W_{i2 j2} σ'(j0;0) σ(j0;1) σ'(j2;2) H(j0 j2;02)" in text
+    assert "xi xi H(i1 i2;12)" in run("forward", "H", "--layer", "residual").output
 
 
 @pytest.mark.parametrize(
