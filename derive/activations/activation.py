@@ -186,6 +186,18 @@ class Activation:
 
         return asymptotics(self, tensor, **options)
 
+    def robustness(self, learning_rates: str = "equivalence", point: int = 0) -> Any:
+        """How Theta(-+)/Theta(++) - 1 of a nearby test input behaves with depth: see `derive.nearby`."""
+        from derive.nearby import generalization
+
+        return generalization(self, learning_rates, point).robustness
+
+    def delta_expansion(self, tensor: str, order: int = 1, **options: Any) -> Any:
+        """The large-depth series of a tensor's deviations on two nearby inputs, by name: see `derive.nearby`."""
+        from derive.nearby import delta_recursions, deviation_asymptotics
+
+        return {name: deviation_asymptotics(self, name, order, **options) for name in delta_recursions(tensor)}
+
     def __repr__(self) -> str:
         return f"Activation({self.name}: {self.definition})"
 

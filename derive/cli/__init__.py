@@ -19,6 +19,8 @@ COMMANDS = {
     "asymptotics": "the large-depth series of a tensor, with the steps",
     "generate": "write a JAX module for an activation",
     "predict": "predictions of trained networks on a data set",
+    "generalization": "robustness and variance on a nearby input, against depth",
+    "starpolation": "interpolation and extrapolation between two training inputs",
     "report": "derivation reports: self-contained HTML, Markdown, LaTeX",
     "ntk-study": "trained networks against their linearization, over widths",
     "learnability": "eigenvalues of a network's kernel and what n samples learn of each mode",

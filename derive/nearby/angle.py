@@ -1,8 +1,8 @@
 r"""Scale-invariant activations at finite angle: (10.82)-(10.98), unequal norms included (the seed's footnote 38).
 
 K_{+-} = sqrt(K_{++} K_{--}) cos psi. Scale invariance makes <s_+ s_-> = A_2 sqrt(K_{++} K_{--}) f(psi) and
-<s'_+ s'_-> = A_2 g(psi) with functions of the angle alone, read off the closed forms of the brackets; the angle flows by
-itself, psi' = arccos f(psi), and Theta_{+-} follows a linear recursion over it, whatever the norms.
+<s'_+ s'_-> = A_2 g(psi) with functions of the angle alone, read off the closed forms of the brackets; the angle
+flows by itself, psi' = arccos f(psi), and Theta_{+-} follows a linear recursion over it, whatever the norms.
 """
 
 from __future__ import annotations
@@ -67,12 +67,16 @@ def _in_angle(expression: sp.Expr) -> sp.Expr:
 
 @dataclass(frozen=True)
 class FiniteAngle:
-    """The angle, the off-diagonal NTK and what they make of robustness (10.94) and variance (10.95)."""
+    """The angle, the off-diagonal NTK and what they make of robustness (10.94) and variance (10.95).
+
+    `ratio` is Theta_{-+}/Theta_{++} for inputs of any norms, `cos_zeta` the same for equal ones.
+    """
 
     activation: str
     functions: AngleFunctions
     rates: LearningRates
     psi: sp.Expr
+    ratio: sp.Expr
     cos_zeta: sp.Expr
     robustness: Behaviour
     variance: Behaviour
@@ -158,12 +162,11 @@ def finite_angle(activation: Activation | str, learning_rates: Any = "equivalenc
         raise DeriveError("the NTK's angle does not settle to a constant")
     robustness = Behaviour(sp.S.Zero, 0, sp.simplify(cos_zeta - 1))
     variance = Behaviour(sp.S.Zero, 0, sp.factor(K * (1 - cos_zeta) ** 2))
-    general = sp.simplify(ratio)
     notes = (
-        f"For unequal norms Theta_(-+)/Theta_(++) tends to {general}, with K the training input's kernel.",
+        f"For unequal norms Theta_(-+)/Theta_(++) tends to {ratio}, with K the training input's kernel.",
         "This holds at finite angle, for any separation of the inputs; the angle falls as 1/l.",
     )
-    return FiniteAngle(sigma.name, functions, rates, psi.to_sympy(), cos_zeta, robustness, variance, notes)
+    return FiniteAngle(sigma.name, functions, rates, psi.to_sympy(), ratio, cos_zeta, robustness, variance, notes)
 
 
 def _linear(sigma: Activation, rates: LearningRates) -> FiniteAngle:
@@ -179,6 +182,7 @@ def _linear(sigma: Activation, rates: LearningRates) -> FiniteAngle:
         functions,
         rates,
         PSI,
+        cos_zeta,
         cos_zeta,
         Behaviour(sp.S.Zero, 0, robustness),
         Behaviour(sp.S.Zero, 0, variance),

@@ -43,36 +43,53 @@ class Behaviour:
 
 
 def quotient(top: Asymptotics, bottom: Asymptotics | None, factor: sp.Expr) -> Behaviour:
-    """factor * top / bottom at the output layer l = L, in units of the free constant that `top` is proportional to."""
-    for part in (top, bottom):
-        if part is not None and (part.coefficient is None or part.exponent is None):
+    """factor * top / bottom at the output layer l = L, in units of the free constant that remains in it."""
+    coefficient, exponent, logs, free = factor, sp.S.Zero, 0, set()
+    for part, sign in ((top, 1), (bottom, -1)):
+        if part is None:
+            continue
+        if part.coefficient is None or part.exponent is None:
             raise DeriveError(f"{part.tensor} has no leading term: {part.reason or 'it vanishes'}")
-    assert top.coefficient is not None and top.exponent is not None
-    free = sorted((c for c in top.coefficient.free_symbols if c.name in top.free_constants), key=str)
-    unit = free[0] if len(free) == 1 else sp.S.One
-    coefficient, exponent, logs = top.coefficient * factor / unit, top.exponent, top.log_power
-    if bottom is not None:
-        assert bottom.coefficient is not None and bottom.exponent is not None
-        coefficient, exponent, logs = (
-            coefficient / bottom.coefficient,
-            exponent - bottom.exponent,
-            logs - bottom.log_power,
-        )
-    coefficient = _floats_apart(coefficient) if coefficient.has(sp.Float) else sp.factor(sp.cancel(coefficient))
-    if coefficient.free_symbols & set(free):
-        raise DeriveError(f"the leading term of {top.tensor} is not proportional to one free constant")
+        value, power = _without_depth(part.coefficient)
+        coefficient *= value**sign
+        exponent += sign * (part.exponent - power)
+        logs += sign * part.log_power
+        free |= {c for c in value.free_symbols if c.name in part.free_constants}
+    reduced = _float_ratio if coefficient.has(sp.Float) else _exact_ratio
+    coefficient = reduced(coefficient)
+    left = sorted(coefficient.free_symbols & free, key=str)
+    if len(left) > 1:
+        raise DeriveError(f"the leading term of {top.tensor} depends on several free constants: {left}")
+    unit = left[0] if left else sp.S.One
     name = "" if unit == 1 else UNITS.get(str(unit), str(unit))
-    return Behaviour(sp.simplify(exponent), logs, coefficient, name, top.digits)
+    return Behaviour(sp.simplify(exponent), logs, reduced(coefficient / unit), name, top.digits)
 
 
-def _floats_apart(expression: sp.Expr) -> sp.Expr:
-    """A ratio of forms in lambda_b and lambda_W with floating-point coefficients, common factors taken out."""
+def _without_depth(coefficient: sp.Expr) -> tuple[sp.Expr, sp.Expr]:
+    """c L^p as (c, p)."""
+    value, depth = coefficient.as_independent(L, as_Add=False)
+    power = depth.as_base_exp()[1] if depth != 1 else sp.S.Zero
+    if depth != 1 and depth != L**power:
+        raise DeriveError(f"{coefficient} is not a power of L times a constant")
+    return value, power
+
+
+def _exact_ratio(expression: sp.Expr) -> sp.Expr:
+    return sp.factor(sp.cancel(expression))
+
+
+def _float_ratio(expression: sp.Expr) -> sp.Expr:
+    """A ratio of polynomials with floating-point coefficients, reduced where top and bottom are proportional."""
     top, bottom = sp.fraction(sp.together(expression))
-    ratio = sp.Poly(sp.expand(top), *sorted(expression.free_symbols, key=str)) if expression.free_symbols else None
-    if ratio is None:
-        return sp.N(expression)
-    other = sp.Poly(sp.expand(bottom), *ratio.gens)
-    leading = ratio.LC() / other.LC()
-    if all(abs(c - leading * other.coeff_monomial(m)) <= 1e-20 * abs(c) for m, c in ratio.terms()):
-        return leading
-    return ratio.as_expr() / other.as_expr()
+    if not expression.free_symbols:
+        return expression.evalf()
+    generators = sorted(expression.free_symbols, key=str)
+    for symbol in generators:  # monomial factors first
+        while sp.Poly(top, symbol).nth(0) == 0 and sp.Poly(bottom, symbol).nth(0) == 0:
+            top, bottom = sp.expand(top / symbol), sp.expand(bottom / symbol)
+    above, below = sp.Poly(top, *generators), sp.Poly(bottom, *generators)
+    scale = above.LC() / below.LC()
+    same = set(above.monoms()) == set(below.monoms())
+    if same and all(abs(c - scale * below.coeff_monomial(m)) <= 1e-15 * abs(c) for m, c in above.terms()):
+        return scale
+    return above.as_expr() / below.as_expr()

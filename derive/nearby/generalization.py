@@ -1,5 +1,5 @@
-r"""One training and one nearby test input: robustness (10.57), (10.62), (10.65), (10.78), (10.81), (10.94), and variance
-(10.63), (10.66), (10.95) of the trained infinite-width network against its depth, for every universality class."""
+r"""One training and one nearby test input: robustness (10.57), (10.62), (10.65), (10.78), (10.81), (10.94), and
+variance (10.63), (10.66), (10.95) of the trained infinite-width network against its depth, for every class."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def generalization(
     separation = solved.tensor("ddTheta_2")
     if not separation.exists:
         kinked = kinked_flow(sigma, learning_rates, point)
-        note = f"The kink rules out the delta-expansion: at finite angle, which falls as {kinked.psi}/l, for any separation."
+        note = f"The kink rules out the delta-expansion; this is at finite angle, which falls as {kinked.psi}/l."
         return Generalization(
             sigma.name,
             solved.problem.universality_class,

@@ -1,7 +1,7 @@
 r"""Two training inputs x_± and a test input on the line through them, x_0 + (2s-1) delta x/2: (10.99)-(10.117).
 
-The formula is derived, not typed: the NTK on the line is expanded by (10.110), the two-by-two training NTK inverted, and
-the kernel prediction (10.39) collected. What decides is the curvature ddTheta_[0]/Theta_00.
+The formula is derived, not typed: the NTK on the line is expanded by (10.110), the two-by-two training NTK inverted,
+and the kernel prediction (10.39) collected. What decides is the curvature ddTheta_[0]/Theta_00.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from derive.activations import Activation
 from derive.activations import activation as make_activation
 from derive.asymptotics.learning_rates import LearningRates
 from derive.errors import DeriveError
+from derive.nearby.angle import K_MINUS, finite_angle
 from derive.nearby.behaviour import Behaviour, quotient
 from derive.nearby.deviation import Deviation
 from derive.nearby.flow import flow_solution
@@ -101,10 +102,7 @@ def starpolation(
         if sigma.scale_invariant[0] == sigma.scale_invariant[1]:
             note = "Deep linear networks interpolate linearly, exactly and at every depth: (10.104)."
             return Starpolation(sigma.name, "scale-invariant", None, None, s * y_plus + (1 - s) * y_minus, (note,))
-        raise DeriveError(
-            f"{sigma.name} has a kink, so that its NTK has no delta-expansion; use derive.nearby.finite_angle, or the "
-            "numeric flow on the inputs themselves"
-        )
+        return _at_finite_angle(sigma, learning_rates)
     solved = flow_solution(sigma, learning_rates, point)
     zeroth, ntk = solved.tensor("ddTheta_0"), solved.tensor("Theta")
     if not zeroth.exists:
@@ -113,3 +111,20 @@ def starpolation(
     return Starpolation(
         sigma.name, solved.problem.universality_class, solved.rates, curvature, interpolation_mean(True)
     )
+
+
+def _at_finite_angle(sigma: Activation, learning_rates: Any) -> Starpolation:
+    """Kinked scale-invariant activations, by the finite-angle route, unequal norms included.
+
+    At great depth every NTK between different inputs tends to the same multiple of its source, whatever their angle:
+    the test input sees both training inputs alike, and only its norm tells where on the line it is.
+    """
+    angle = finite_angle(sigma, learning_rates)
+    training = sp.Matrix([[1, angle.cos_zeta], [angle.cos_zeta, 1]])
+    test = angle.ratio.xreplace({K_MINUS: sp.Symbol("K_s", positive=True)}) * sp.ones(1, 2)
+    mean = sp.factor((test * training.inv() * sp.Matrix([y_plus, y_minus]))[0])
+    notes = (
+        "At finite angle and great depth, for a test input that is not one of the training inputs: K is their kernel, "
+        "K_s that of the test input, K_s = K (1 - 2 s (1-s) (1 - cos psi)) with psi the angle of the training inputs.",
+    )
+    return Starpolation(sigma.name, "scale-invariant", angle.rates, None, mean, notes)

@@ -1,10 +1,11 @@
-r"""Activations with a kink at the origin whose kernel still flows (selu, elu with alpha != 1): neither the delta-expansion,
-which diverges, nor scale invariance holds, but near K* = 0 the two meet.
+r"""Activations with a kink at the origin whose kernel still flows (selu, elu with alpha != 1): the delta-expansion
+diverges, scale invariance does not hold, but near K* = 0 the two meet.
 
 With K ~ l^(-p_0) and prod chi_perp ~ l^(-p_perp), a small angle grows as l^((p_0 - p_perp)/2) until the tangent
 scale-invariant activation's own flow psi' = psi (1 + a_1 psi) holds it at psi = c/l, with
-1 + (p_0 - p_perp)/2 + a_1 c = 0. The off-diagonal NTK then sees the multiplier 1 - (p_perp - g_1 c)/l where the diagonal
-one sees 1 - p_perp/l, under the same sources: their ratio tends to (p_perp - p_Theta)/(p_perp - p_Theta - g_1 c).
+1 + (p_0 - p_perp)/2 + a_1 c = 0. The off-diagonal NTK then sees the multiplier 1 - (p_perp - g_1 c)/l where the
+diagonal one sees 1 - p_perp/l, under the same sources: their ratio tends to
+(p_perp - p_Theta)/(p_perp - p_Theta - g_1 c).
 """
 
 from __future__ import annotations

@@ -1,0 +1,60 @@
+"""`derive generalization`: robustness and variance of a trained network on a nearby input, against depth."""
+
+from __future__ import annotations
+
+import click
+
+from derive.cache import recall
+from derive.cli.output import number, print_json
+
+RULES = ("equivalence", "constant")
+
+
+@click.command(epilog="Example: derive generalization tanh --learning-rates constant --json")
+@click.argument("activation")
+@click.option("--learning-rates", type=click.Choice(RULES), default=None, help="Default: both are shown.")
+@click.option("--point", default=0, help="Which critical point, numbered as `derive criticality` lists them.")
+@click.option("--json", "as_json", is_flag=True, help="As JSON; for the equivalence principle unless told otherwise.")
+def command(activation: str, learning_rates: str | None, point: int, as_json: bool) -> None:
+    """How the prediction on a nearby test input of equal norm behaves at large depth L, for ACTIVATION.
+
+    Robustness is Theta(-+)/Theta(++) - 1, variance that of the trained output; delta^2 is the separation that survives
+    to depth, ddK_[2] = delta^2 l^(-p_perp).
+    """
+    rules = [learning_rates] if learning_rates else list(RULES)
+    if as_json:
+        rules = rules[:1]
+    found = [
+        recall("generalization", [activation, rule, point], lambda rule=rule: _answer(activation, rule, point))
+        for rule in rules
+    ]
+    if as_json:
+        print_json(found[0])
+        return
+    click.echo(f"{activation}: {found[0]['class']}, p_perp = {number(found[0]['p_perp'])}\n")
+    for entry in found:
+        rates = entry["learning_rates"]
+        click.echo(
+            f"learning rates: {rates['rule']}  (lambda_b^(l) = {rates['lambda_b']}, lambda_W^(l) = {rates['lambda_W']})"
+        )
+        for name in ("robustness", "variance"):
+            click.echo(f"  {name:11}{behaviour_line(entry[name])}")
+        for note in entry["notes"]:
+            click.echo(f"  {note}")
+
+
+def _answer(activation: str, rule: str, point: int) -> dict:
+    from derive.nearby import generalization
+
+    return generalization(activation, rule, point).to_json()
+
+
+def behaviour_line(entry: dict) -> str:
+    factors = [f"({number(entry['coefficient'])})"]
+    if entry["unit"]:
+        factors.append(entry["unit"])
+    if entry["exponent"]["exact"] != "0":
+        factors.append(f"L^-({number(entry['exponent'])})")
+    if entry["log_power"]:
+        factors.append(f"log(L)^{entry['log_power']}")
+    return " ".join(factors)

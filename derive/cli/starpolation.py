@@ -1,0 +1,36 @@
+"""`derive starpolation`: how a trained network interpolates and extrapolates between two nearby training inputs."""
+
+from __future__ import annotations
+
+import click
+
+from derive.cache import recall
+from derive.cli.generalization import RULES, behaviour_line
+from derive.cli.output import print_json
+
+
+@click.command(epilog="Example: derive starpolation gelu")
+@click.argument("activation")
+@click.option("--learning-rates", type=click.Choice(RULES), default="equivalence")
+@click.option("--point", default=0, help="Which critical point, numbered as `derive criticality` lists them.")
+@click.option("--json", "as_json", is_flag=True, help="As JSON.")
+def command(activation: str, learning_rates: str, point: int, as_json: bool) -> None:
+    """The mean prediction between two nearby training inputs of equal norm, and its curvature at large depth."""
+    found = recall(
+        "starpolation", [activation, learning_rates, point], lambda: _answer(activation, learning_rates, point)
+    )
+    if as_json:
+        print_json(found)
+        return
+    click.echo(f"{activation}: {found['class']}")
+    click.echo(f"mean at s x_+ + (1-s) x_-:  {found['mean']}")
+    if found["curvature"] is not None:
+        click.echo(f"curvature ddTheta_[0]/Theta_00 at depth L:  {behaviour_line(found['curvature'])}")
+    for note in found["notes"]:
+        click.echo(note)
+
+
+def _answer(activation: str, rule: str, point: int) -> dict:
+    from derive.nearby import starpolation
+
+    return starpolation(activation, rule, point).to_json()
