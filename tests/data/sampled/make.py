@@ -66,8 +66,8 @@ SETUPS = {  # name: (matrices of layers 2 and 3, number of inputs, seed)
     "mlp-three-inputs": ("W", 3, 4),
 }
 WIDTHS = [  # (w, networks for the statistics of z alone, of z and H, of dH, ddI and ddII)
-    (6, 60_000, 8_000, 1_500),
-    (16, 100_000, 8_000, 1_500),
+    (6, 80_000, 20_000, 1_500),
+    (16, 150_000, 20_000, 1_500),
 ]
 
 
