@@ -33,7 +33,7 @@ def is_zero(number: sp.Expr) -> bool:
 
 def short_form(value: sp.Expr) -> sp.Expr:
     """An exact number in a readable form, without an expensive search for one."""
-    return sp.radsimp(sp.simplify(value)) if value.count_ops() < 60 else sp.factor(value)
+    return sp.simplify(value) if value.count_ops() < 60 else sp.factor(value)
 
 
 def at_zero(activation: Activation) -> AtZero:

@@ -146,7 +146,8 @@ def formulas(draw: st.DrawFn, depth: int = 3) -> str:
     kind = draw(st.sampled_from(["+", "-", "*", "/", "f", "**"]))
     left = draw(formulas(depth - 1))
     if kind == "f":
-        return f"{draw(st.sampled_from(['exp', 'tanh', 'sin', 'erf', 'atan', 'cosh', 'relu', 'abs', 'log', 'sqrt']))}({left})"
+        functions = ["exp", "tanh", "sin", "erf", "atan", "cosh", "relu", "abs", "log", "sqrt"]
+        return f"{draw(st.sampled_from(functions))}({left})"
     if kind == "**":
         return f"({left})**{draw(st.integers(0, 3))}"
     return f"({left}) {kind} ({draw(formulas(depth - 1))})"
