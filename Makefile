@@ -2,6 +2,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
+ACTIVATION ?= tanh
 
 $(VENV)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -11,8 +12,12 @@ $(VENV)/.installed: pyproject.toml
 .PHONY: install demo test lint verify clean generate bench
 install: $(VENV)/.installed
 
-demo: install
-	$(BIN)/derive criticality tanh
+demo: install  # the main job on the default activation
+	@mkdir -p reports
+	$(BIN)/derive criticality $(ACTIVATION) > reports/$(ACTIVATION)-criticality.txt
+	@cat reports/$(ACTIVATION)-criticality.txt
+	@echo
+	@echo "This is in reports/$(ACTIVATION)-criticality.txt. Next: $(BIN)/derive --help"
 
 lint: install
 	$(BIN)/ruff format --check .

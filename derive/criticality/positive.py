@@ -152,8 +152,8 @@ def _point(activation: Activation, root: sp.Expr) -> CriticalPoint | Inadmissibl
     slope = closed_form(chi_perp() / C_W, activation)
     square = closed_form((kernel_step() - C_b) / C_W, activation)
     if slope is not None and square is not None and not root.is_Float:
-        weight = sp.simplify(1 / slope.xreplace({K: root}))
-        bias = sp.simplify(root - square.xreplace({K: root}) / slope.xreplace({K: root}))
+        weight = _tidy(1 / slope.xreplace({K: root}))
+        bias = _tidy(root - square.xreplace({K: root}) / slope.xreplace({K: root}))
     else:
         weight = 1 / number(chi_perp() / C_W, activation, root, DIGITS + 5)
         bias = sp.Float(root - weight * number((kernel_step() - C_b) / C_W, activation, root, DIGITS + 5), DIGITS)
@@ -170,6 +170,11 @@ def _point(activation: Activation, root: sp.Expr) -> CriticalPoint | Inadmissibl
     if abs(bend) < sp.Float("1e-18"):
         stability = MARGINAL
     return CriticalPoint(root, weight, bias, stability, HALF_STABLE, (sp.Integer(2), bend))
+
+
+def _tidy(value: sp.Expr) -> sp.Expr:
+    """Algebraic numbers in their simplest form; what holds asin, exp or erf stays as it is."""
+    return value if value.atoms(sp.Function) else sp.simplify(value)
 
 
 def _told(point: CriticalPoint | Inadmissible) -> str:

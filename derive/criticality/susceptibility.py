@@ -59,7 +59,7 @@ def closed_form(expression: sp.Expr, activation: Activation) -> sp.Expr | None:
         if form is None:
             return None
         table[bracket] = form
-    return sp.simplify(expression.xreplace(table)) if table else expression
+    return sp.factor_terms(expression.xreplace(table))
 
 
 def number(expression: sp.Expr, activation: Activation, kernel: sp.Expr, digits: int = 30) -> sp.Float:
