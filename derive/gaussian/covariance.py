@@ -108,6 +108,7 @@ def _check(K: Covariance) -> None:
                 raise DeriveError(
                     f"K must be positive semidefinite; the correlation of labels {K.labels[j]} and {a} exceeds 1."
                 )
+    factorize(K.matrix)
 
 
 def sign(number: sp.Expr) -> int:
@@ -118,3 +119,19 @@ def sign(number: sp.Expr) -> int:
         return 0
     value = number.evalf(60, maxn=400)
     return 0 if abs(value) < sp.Float("1e-50") else (1 if value > 0 else -1)
+
+
+def factorize(matrix: sp.ImmutableDenseMatrix) -> tuple[list[list[sp.Expr]], list[sp.Expr]]:
+    """(L, D) with matrix = L D L^T, exact; a positive semidefinite matrix has a zero column where D is zero."""
+    n = matrix.shape[0]
+    lower = [[sp.S.Zero] * n for _ in range(n)]
+    diagonal: list[sp.Expr] = []
+    for i in range(n):
+        for j in range(i):
+            rest = matrix[i, j] - sum(lower[i][k] * lower[j][k] * diagonal[k] for k in range(j))
+            lower[i][j] = rest / diagonal[j] if diagonal[j] != 0 else sp.S.Zero
+        pivot = matrix[i, i] - sum(lower[i][k] ** 2 * diagonal[k] for k in range(i))
+        if sign(sp.sympify(pivot) + matrix[i, i] * 100 * FLOAT_SLACK) < 0:
+            raise DeriveError("K must be positive semidefinite; it has a negative eigenvalue.")
+        diagonal.append(pivot if sign(sp.sympify(pivot)) > 0 else sp.S.Zero)
+    return lower, diagonal

@@ -13,12 +13,11 @@ from itertools import pairwise
 from math import prod
 
 import gmpy2
-import sympy as sp
 from gmpy2 import mpfr
 
 from derive.errors import DivergentExpectation
 from derive.gaussian.compiled import RealFunction, compiled, to_mpfr
-from derive.gaussian.covariance import sign
+from derive.gaussian.covariance import factorize
 from derive.gaussian.quadrature import Estimate, Sum, gaussian_nodes, refine, sinh_node, tanh_sinh_nodes
 from derive.gaussian.support import GaussianIntegral
 
@@ -260,17 +259,3 @@ def _sharp(i: int, k: int, rows: list[tuple[mpfr, ...]], variances: list[mpfr]) 
 
 def _parity(integral: GaussianIntegral) -> int:
     return prod(factor.parity for factor in integral.factors)
-
-
-def factorize(matrix: sp.ImmutableDenseMatrix) -> tuple[list[list[sp.Expr]], list[sp.Expr]]:
-    """(L, D) with matrix = L D L^T, exact; a positive semidefinite matrix has a zero column where D is zero."""
-    n = matrix.shape[0]
-    lower = [[sp.S.Zero] * n for _ in range(n)]
-    diagonal: list[sp.Expr] = []
-    for i in range(n):
-        for j in range(i):
-            rest = matrix[i, j] - sum(lower[i][k] * lower[j][k] * diagonal[k] for k in range(j))
-            lower[i][j] = rest / diagonal[j] if diagonal[j] != 0 else sp.S.Zero
-        pivot = matrix[i, i] - sum(lower[i][k] ** 2 * diagonal[k] for k in range(i))
-        diagonal.append(pivot if sign(sp.sympify(pivot)) > 0 else sp.S.Zero)
-    return lower, diagonal

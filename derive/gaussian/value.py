@@ -23,6 +23,7 @@ from derive.errors import DeriveError
 from derive.gaussian.bracket import Bracket
 from derive.gaussian.compiled import compiled, to_mpf, to_mpfr
 from derive.gaussian.covariance import covariance
+from derive.gaussian.distribution import Distribution
 from derive.gaussian.exact import exact
 from derive.gaussian.moments import components
 from derive.gaussian.nested import ExponentialGrowth, Nest
@@ -139,14 +140,30 @@ def _accurate(terms: list[GaussianIntegral], bits: int, digits: int, tolerance: 
 
 
 def _rough(term: GaussianIntegral, stop_at_growth: bool) -> tuple[mpfr, mpfr]:
-    """(value, integral of the absolute value), to a few digits."""
-    bits = 80
-    coefficient = to_mpfr(term.coefficient, bits)
+    """(value to a few digits, bound on the integral of the absolute value)."""
+    coefficient = to_mpfr(term.coefficient, 80)
     if not term.factors:
         return coefficient, abs(coefficient)
-    bits += int(_noise(term) * 3.33)
-    found = Nest(term, bits, 8, stop_at_growth).integrate(None)
-    return coefficient * found.value, abs(coefficient) * found.magnitude
+    bits = 80 + int(_noise(term) * 3.33)
+    if len(term.factors) == 1:
+        found = Nest(term, bits, 8, stop_at_growth).integrate(None)
+        return coefficient * found.value, abs(coefficient) * found.magnitude
+    bound = _hoelder(term, bits, stop_at_growth)
+    if bound == 0:
+        return mpfr(0), mpfr(0)
+    found = Nest(term, bits, 6, stop_at_growth).integrate(bound / 10000)
+    return coefficient * found.value, abs(coefficient) * bound
+
+
+def _hoelder(term: GaussianIntegral, bits: int, stop_at_growth: bool) -> mpfr:
+    """prod_a E[F_a^m]^(1/m) with m even and not below the number of factors: at least E[prod |F_a|]."""
+    m = 2 * ((len(term.factors) + 1) // 2)
+    bound = mpfr(1)
+    for i, factor in enumerate(term.factors):
+        power = Distribution(factor.knots, tuple(p**m for p in factor.pieces))
+        alone = GaussianIntegral(sp.S.One, (power,), (term.mean[i],), term.covariance.extract([i], [i]))
+        bound *= gmpy2.rootn(abs(Nest(alone, bits, 8, stop_at_growth).integrate(None).value), m)
+    return bound
 
 
 def _noise(term: GaussianIntegral) -> int:

@@ -1,0 +1,162 @@
+"""Numbers: requested digits really met, extreme K, correlations of exactly and nearly one, several labels."""
+
+import mpmath as mp
+import numpy as np
+import pytest
+from gaussian_reference import HAND, homogeneous_pair, one_label, two_labels
+
+from derive.errors import DeriveError, DivergentExpectation
+from derive.gaussian import Bracket, Sigma, evaluate, parse_bracket, value
+
+SMOOTH_AND_KINKED = ["tanh", "softsign", "swish", "arctan", "softplus", "gelu", "elu"]
+
+
+def relative(found, wanted):
+    return abs(found - wanted) / abs(wanted)
+
+
+@pytest.mark.parametrize("digits", [15, 30, 50])
+@pytest.mark.parametrize("name", SMOOTH_AND_KINKED)
+def test_requested_digits_are_met(name, digits):
+    orders = (0, 0) if digits != 30 else (0, 0, 1)
+    with mp.workdps(digits + 12):
+        found = evaluate(Bracket(*(Sigma(0, k) for k in orders)), name, "0.7", digits)
+        wanted = one_label(orders, name, mp.mpf("0.7"))
+        assert relative(found.value, wanted) < mp.mpf(10) ** -digits
+        assert abs(found.value - wanted) <= found.error
+        assert found.error < mp.mpf(10) ** -digits * abs(wanted)
+
+
+@pytest.mark.parametrize("kernel", ["1e-12", "1e4"])
+@pytest.mark.parametrize("name", ["tanh", "softsign", "swish", "gelu", "elu"])
+def test_extreme_kernels(name, kernel):
+    """Relative accuracy where <sigma> of a non-odd activation is itself small (K^1 against a typical sigma ~ K^1/2)."""
+    with mp.workdps(45):
+        for orders in ((0, 0), (0,)) if name in {"swish", "gelu"} else ((0, 0),):
+            found = value(Bracket(*(Sigma(0, k) for k in orders)), name, kernel, 20)
+            assert relative(found, one_label(orders, name, mp.mpf(kernel))) < mp.mpf("1e-20")
+
+
+@pytest.mark.parametrize("name, ratio", [("tanh", 1), ("tanh", -2), ("softsign", 3), ("gelu", -1)])
+def test_correlation_exactly_one(name, ratio):
+    """z_1 = c z_0: an integral over one variable."""
+    f, g = HAND[name][0], HAND[name][1]
+    K = [[2, 2 * ratio], [2 * ratio, 2 * ratio**2]]
+    with mp.workdps(30):
+        points = [-20 * mp.sqrt(2), -4, 0, 4, 20 * mp.sqrt(2)]
+        density = lambda z: mp.exp(-z * z / 4) / mp.sqrt(4 * mp.pi)  # noqa: E731
+        wanted = mp.quad(lambda z: f(z) * f(ratio * z) * g(z) * density(z), points)
+        assert relative(value(parse_bracket("s0 s1 s0'"), name, K, 20), wanted) < mp.mpf("1e-20")
+
+
+@pytest.mark.parametrize("rho", ["-0.6", "0.5", "0.9999999999"])
+def test_two_labels_smooth(rho):
+    with mp.workdps(24):
+        for name, orders in (("tanh", (0, 0)), ("swish", (0, 1))):
+            K = {(0, 0): "0.5", (1, 1): "0.5", (0, 1): mp.mpf(rho) / 2}
+            bracket = Bracket(Sigma(0, orders[0]), Sigma(1, orders[1]))
+            wanted = two_labels(*orders, name, mp.mpf("0.5"), mp.mpf(rho) / 2, mp.mpf("0.5"), mp.mpf(1) / 8)
+            assert relative(value(bracket, name, K, 18), wanted) < mp.mpf("1e-18")
+
+
+@pytest.mark.parametrize("rho", ["-0.99", "0.2", "0.99999999"])
+def test_two_labels_kinked_by_quadrature(rho):
+    with mp.workdps(30):
+        wanted = homogeneous_pair(HAND["relu"][0], HAND["relu"][0], 2, mp.mpf(rho))
+        found = evaluate(parse_bracket("s0 s1"), "relu", [[1, rho], [rho, 1]], 15, closed_forms=False)
+        assert relative(found.value, wanted) < mp.mpf("1e-15")
+
+
+def test_large_kernel_two_labels():
+    """tanh at K = 1e4, correlation 0.9: d<s0 s1>/dK_01 = <s0' s1'> is localized; integrate it over K_01 in float64."""
+    nodes, weights = np.polynomial.legendre.leggauss(48)
+    z = np.arange(-24, 24.001, 0.2)
+    slopes = np.cosh(z) ** -2.0
+    total = 0.0
+    for x, w in zip(nodes, weights):
+        k = 4500 * (x + 1)
+        det = 1e8 - k * k
+        quadratic = (1e4 * z[:, None] ** 2 - 2 * k * z[:, None] * z[None, :] + 1e4 * z[None, :] ** 2) / det
+        density = np.exp(-quadratic / 2) / (2 * np.pi * np.sqrt(det))
+        total += 4500 * w * 0.04 * slopes @ density @ slopes
+    found = value(parse_bracket("s0 s1"), "tanh", [[10000, 9000], [9000, 10000]], 14)
+    assert abs(float(found) / total - 1) < 1e-12
+
+
+def test_three_labels():
+    """Against a plain trapezoid in float64."""
+    K = np.array([[1, 0.5, 0.25], [0.5, 2, -0.5], [0.25, -0.5, 0.5]])
+    L = np.linalg.cholesky(K)
+    y = np.arange(-8, 8.001, 0.25)
+    w = 0.25 * np.exp(-y * y / 2) / np.sqrt(2 * np.pi)
+    a, b, c = np.meshgrid(y, y, y, indexing="ij")
+    z0, z1, z2 = L[0, 0] * a, L[1, 0] * a + L[1, 1] * b, L[2, 0] * a + L[2, 1] * b + L[2, 2] * c
+    integrand = np.tanh(z0) * np.tanh(z1) * np.cosh(z2) ** -4.0
+    wanted = np.einsum("i,j,k,ijk", w, w, w, integrand)
+    found = value(parse_bracket("s0 s1 s2' s2'"), "tanh", K, 7)
+    assert abs(float(found) / wanted - 1) < 1e-7
+
+
+def test_rank_two_with_three_labels():
+    """z_2 = z_0 + z_1 exactly: <relu_0 relu_1 relu_2> = <relu_0 relu_1 (z_0 + z_1)>: z_2 > 0 where the others are."""
+    K = [[1, "0.25", "1.25"], ["0.25", 2, "2.25"], ["1.25", "2.25", "3.5"]]
+    pair = {(0, 0): 1, (0, 1): "0.25", (1, 1): 2}
+    wanted = value(parse_bracket("s0 s1 z0"), "relu", pair, 15) + value(parse_bracket("s0 s1 z1"), "relu", pair, 15)
+    found = evaluate(parse_bracket("s0 s1 s2"), "relu", K, 10, closed_forms=False)
+    assert relative(found.value, wanted) < mp.mpf("1e-10")
+
+
+def test_zeros():
+    assert value(parse_bracket("s0"), "tanh", 2, 30) == 0
+    assert value(parse_bracket("s0 s1'"), "tanh", [[1, 0.5], [0.5, 1]], 30) == 0
+    assert value(parse_bracket("s0 s1"), "tanh", [[1, 0], [0, 1]], 30) == 0
+    assert value(parse_bracket("s0"), "relu", 0, 30) == 0
+    vanishing = evaluate(parse_bracket("s0"), "z**2 - 1", 1, 15)  # E[z^2] = 1: zero, but by no symmetry
+    assert vanishing.value == 0 and not vanishing.relative_met and vanishing.error < 1e-40
+
+
+def test_exponential_growth():
+    with mp.workdps(30):
+        assert relative(value(parse_bracket("s0"), "exp", 10000, 20), mp.exp(5000)) < mp.mpf("1e-20")
+        wanted = mp.exp(mp.mpf(10000 + 10000 + 2 * 9000) / 2)
+        found = value(parse_bracket("s0 s1"), "exp", [[10000, 9000], [9000, 10000]], 20)
+        assert relative(found, wanted) < mp.mpf("1e-20")
+
+
+@pytest.mark.parametrize(
+    "K, message",
+    [
+        (-1, "negative"),
+        (float("nan"), "finite"),
+        ("one", "not a number"),
+        ([[1, 2], [2, 1]], "1 x 1"),
+        (None, "numeric K"),
+    ],
+)
+def test_bad_kernels_one_label(K, message):
+    with pytest.raises(DeriveError, match=message):
+        value(parse_bracket("s0"), "tanh", K)
+
+
+@pytest.mark.parametrize(
+    "K, message",
+    [
+        ([[1, 2], [2, 1]], "exceeds 1"),
+        ([[1, 0.5], [0.4, 1]], "symmetric"),
+        (1, "labels 0, 1"),
+        ({(0, 0): 1, (1, 1): 1}, "no entry"),
+    ],
+)
+def test_bad_kernels_two_labels(K, message):
+    with pytest.raises(DeriveError, match=message):
+        value(parse_bracket("s0 s1"), "tanh", K)
+
+
+def test_not_positive_semidefinite_with_three_labels():
+    with pytest.raises(DeriveError, match="semidefinite"):
+        value(parse_bracket("s0 s1 s2"), "tanh", [[1, 0.9, -0.9], [0.9, 1, 0.9], [-0.9, 0.9, 1]])
+
+
+def test_divergence_is_not_a_number():
+    with pytest.raises(DivergentExpectation):
+        value(parse_bracket("s0'' s0''"), "relu", 1)
