@@ -15,12 +15,14 @@ from typing import Any
 
 import sympy as sp
 
-from derive.activations import Activation, activation as make_activation
+from derive.activations import Activation
+from derive.activations import activation as make_activation
 from derive.asymptotics.expansion import DIGITS, FixedPoint
 from derive.asymptotics.learning_rates import LearningRates, parse_rule
 from derive.asymptotics.ratios import Ratio, ratios
 from derive.asymptotics.result import Asymptotics, exact_entry
-from derive.asymptotics.solve import FlowSolution, Problem, ScaleInvariantSolution, Solution, network_equations
+from derive.asymptotics.solve import ConstantSolution, FlowSolution, Problem, Solution, network_equations
+from derive.asymptotics.solver import NoApproach
 from derive.criticality import criticality
 from derive.errors import DeriveError
 from derive.gaussian import taylor_symbol
@@ -65,7 +67,10 @@ class ExponentTable:
     def __str__(self) -> str:
         lines = [f"{self.activation}: {self.universality_class}, p_perp = {self.p_perp}"]
         lines += [f"  {t.tensor:6}{t.leading if t.exists else t.reason}" for t in self.tensors.values()]
-        lines += [f"  {r.name}: {r.coefficient} * ell**({-r.exponent if r.exponent is not None else 0})" for r in self.ratios.values()]
+        lines += [
+            f"  {r.name}: {r.coefficient} * ell**({-r.exponent if r.exponent is not None else 0})"
+            for r in self.ratios.values()
+        ]
         return "\n".join([*lines, *self.notes])
 
 
@@ -75,6 +80,7 @@ def problem(
     point: int = 0,
     lambda_b: Any = None,
     lambda_W: Any = None,
+    plateau: bool = False,
 ) -> Problem:
     """What is to be solved: the critical point of that index, the learning rates, numbers for rates that are given."""
     rates = parse_rule(learning_rates)
@@ -88,12 +94,18 @@ def problem(
     if not found.points:
         raise DeriveError(f"{sigma.name} has no critical initialization, hence no exponents: {found.reason}")
     if not 0 <= point < len(found.points):
-        raise DeriveError(f"{sigma.name} has {len(found.points)} critical point(s), numbered from 0; {point} is not one.")
+        raise DeriveError(
+            f"{sigma.name} has {len(found.points)} critical point(s), numbered from 0; {point} is not one."
+        )
     chosen = found.points[point]
     star, bias, weight = chosen.K_star, chosen.C_b, chosen.C_W
     if star.is_number and star != 0:
         star, bias, weight = (sp.N(x, DIGITS + 5) for x in (star, bias, weight))
-    return Problem(FixedPoint(sigma, star), bias, weight, chosen.universality_class, rates, fixed)
+    if plateau and chosen.universality_class != "half-stable":
+        raise DeriveError(
+            f"a plateau is where K stays at K* > 0; {sigma.name} is of the class {chosen.universality_class}"
+        )
+    return Problem(FixedPoint(sigma, star), bias, weight, chosen.universality_class, rates, fixed, plateau)
 
 
 def _rate(name: str, value: Any) -> sp.Expr:
@@ -109,8 +121,8 @@ def _rate(name: str, value: Any) -> sp.Expr:
 @lru_cache(maxsize=64)
 def solution(task: Problem) -> Solution:
     """The solved problem; kept, because tables and series of one activation share it."""
-    if task.universality_class == "scale-invariant":
-        return ScaleInvariantSolution(task)
+    if task.universality_class == "scale-invariant" or task.plateau:
+        return ConstantSolution(task)
     return FlowSolution(task)
 
 
@@ -120,15 +132,17 @@ def exponents(
     point: int = 0,
     lambda_b: Any = None,
     lambda_W: Any = None,
+    plateau: bool = False,
 ) -> ExponentTable:
     """Exponents and exact leading coefficients of all tensors, with the dimensionless ratios.
 
     `activation` may also be "generic" or "generic odd": formulas in sigma_1, sigma_2, ... . `learning_rates` is
     "equivalence", "constant" or "power(p_b,p_W)"; lambda_b and lambda_W may be given as numbers (0 among them).
+    `plateau` is for half-stable activations: K^(1) = K*, where the kernel stays and everything is a polynomial in l.
     """
-    task = problem(activation, learning_rates, point, lambda_b, lambda_W)
+    task = problem(activation, learning_rates, point, lambda_b, lambda_W, plateau)
     solved = solution(task)
-    tensors = {name: solved.tensor(name) for name in network_equations()}
+    tensors = {name: _leading(solved, name) for name in network_equations()}
     return ExponentTable(
         activation if isinstance(activation, str) else make_activation(activation).name,
         task.universality_class,
@@ -138,13 +152,29 @@ def exponents(
         tensors,
         ratios(tensors),
         _notes(solved),
-        solved.background.ring.field.digits if isinstance(solved, FlowSolution) else None,
+        solved.digits,
     )
 
 
+def _leading(solved: Solution, name: str) -> Asymptotics:
+    """The leading behaviour, or why there is no power law."""
+    try:
+        return solved.tensor(name)
+    except NoApproach as reason:
+        if name == "K":
+            raise
+        return Asymptotics(name, reason=str(reason))
+
+
 def _notes(solved: Solution) -> tuple[str, ...]:
-    if isinstance(solved, ScaleInvariantSolution):
-        return ("The kernel K is the same in every layer; where the series are polynomials they hold for every l >= 1.",)
+    if isinstance(solved, ConstantSolution):
+        if solved.problem.plateau:
+            return (
+                "Plateau: K^(1) = K*, where the kernel stays; polynomials in l, exact for every l >= 1. This is what a "
+                "half-stable activation shows up to the depth at which K - K* and its drift matter.",
+                f"Coefficients are numbers of {solved.digits} digits, not closed forms.",
+            )
+        return ("The kernel K is the same in every layer; where series are polynomials they hold for every l >= 1.",)
     notes = []
     task = solved.problem
     onset = solved.onset
@@ -152,12 +182,13 @@ def _notes(solved: Solution) -> tuple[str, ...]:
         side = "above" if solved.background.kappa > 0 else "below"
         notes.append(
             f"Half-stable: this holds for kernels that approach K* from {side}, and only at depths well beyond "
-            f"l ~ {onset:.2g} (where the quadratic term of the kernel's flow takes over); shallower networks are not in "
-            "this regime, and the exact recursions should be iterated instead."
+            f"l ~ {onset:.2g} (where the quadratic term of the kernel's flow takes over). Shallower networks are not "
+            "in this regime: iterate the exact recursions, or see the plateau, where K stays at K*."
         )
-        notes.append(f"Coefficients are numbers of {solved.background.ring.field.digits} digits, not closed forms.")
     elif onset is not None and onset > 10:
         notes.append(f"The leading terms dominate at depths well beyond l ~ {onset:.2g}.")
+    if solved.digits is not None:
+        notes.append(f"Coefficients are numbers of {solved.digits} digits, not closed forms.")
     if task.activation is None:
         notes.append("Generic sigma with sigma(0) = 0 and a_1 < 0; terms are ordered as for p_perp a little below 1.")
     return tuple(notes)
@@ -171,6 +202,7 @@ def asymptotics(
     point: int = 0,
     lambda_b: Any = None,
     lambda_W: Any = None,
+    plateau: bool = False,
 ) -> Asymptotics:
     """One tensor's series through `order` powers of 1/l, the leading one included, with the steps of its derivation."""
     names = tuple(network_equations())
@@ -178,4 +210,6 @@ def asymptotics(
         raise DeriveError(f"there is no tensor {tensor!r}; choose one of {' '.join(names)}")
     if not isinstance(order, int) or not 1 <= order <= 6:
         raise DeriveError("the order is the number of powers of 1/l to keep, a whole number from 1 to 6")
-    return solution(problem(activation, learning_rates, point, lambda_b, lambda_W)).tensor(tensor, order, with_steps=True)
+    return solution(problem(activation, learning_rates, point, lambda_b, lambda_W, plateau)).tensor(
+        tensor, order, with_steps=True
+    )

@@ -14,7 +14,7 @@ from typing import Any
 import sympy as sp
 
 from derive import symbols
-from derive.asymptotics.expansion import FixedPoint, PowerSeries
+from derive.asymptotics.expansion import DIGITS, FixedPoint, PowerSeries
 from derive.asymptotics.field import Field
 from derive.asymptotics.powers import binomial_power, is_one, linear_combination
 from derive.asymptotics.series import DepthRing, Series
@@ -25,6 +25,8 @@ from derive.gaussian import Bracket
 P_PERP = sp.Symbol("p_perp", real=True)
 """The exponent of prod chi_perp, where it is not rational."""
 KERNEL_CONSTANT = "c_K"
+WIELDY_DIGITS = 60
+"""Rational numbers longer than this are replaced by floating-point ones."""
 
 
 class FlowingKernel:
@@ -50,6 +52,11 @@ class FlowingKernel:
         self.constants = dict(constants)
         self._order = max(4, 2 * corrections + 2) if point.at_zero else corrections + 2
         self._expansions = {b: point.expand(b, self._order) for b in brackets}
+        if _unwieldy(
+            [*self.constants.values(), *(c for k in self._expansions.values() for c in k.coefficients.values())]
+        ):
+            self.constants = {s: sp.N(c, DIGITS + 5) for s, c in self.constants.items()}
+            self._expansions = {b: _as_numbers(known) for b, known in self._expansions.items()}
         self._series: dict[Bracket, Series] = {}
         self.kernel_map = linear_combination(kernel_map.subs(self.constants), self._expansions)
         self.flow = _flow(self.kernel_map, point)
@@ -58,14 +65,18 @@ class FlowingKernel:
         self.leading_power = m = min(self.flow)
         kappa_power = -1 / (m * self.flow[m])
         if point.at_zero and not kappa_power.free_symbols and kappa_power < 0:
-            raise NoApproach("the kernel grows away from K* = 0 with depth, so that there is no asymptotic regime there")
+            raise NoApproach(
+                "the kernel grows away from K* = 0 with depth, so that there is no asymptotic regime there"
+            )
         self.kappa = kappa_power if m == 1 else sp.root(kappa_power, m)
         if self.kappa.is_real is False:
             raise NoApproach("the kernel moves away from this fixed point on both sides")
         values = [c for known in self._expansions.values() for c in known.coefficients.values()]
         field = Field.containing([*self.constants.values(), *self.flow.values(), self.kappa, *values, *numbers])
         perpendicular = linear_combination(chi_perp.subs(self.constants), self._expansions)
-        self.p_perp, irrationals = _exponent(field, perpendicular.coefficients.get(m, sp.S.Zero) / (m * self.flow[m]), sample)
+        self.p_perp, irrationals = _exponent(
+            field, perpendicular.coefficients.get(m, sp.S.Zero) / (m * self.flow[m]), sample
+        )
         self.ring = DepthRing(field, names, irrationals)
 
     @cached_property
@@ -119,6 +130,15 @@ def inverse(series: Series) -> Series:
     """1/series, for a leading coefficient that is a number."""
     _, lead = series.leading
     return series.power(Fraction(-1), series.ring.field(1) / lead.coeff(1))
+
+
+def _unwieldy(values: Iterable[sp.Expr]) -> bool:
+    """Whether exact numbers have become longer than anything they could say (selu's 60-digit parameters)."""
+    return any(max(abs(q.p), q.q) > 10**WIELDY_DIGITS for v in values for q in v.atoms(sp.Rational))
+
+
+def _as_numbers(known: PowerSeries) -> PowerSeries:
+    return PowerSeries({j: sp.N(c, DIGITS + 5) for j, c in known.coefficients.items()}, known.order)
 
 
 def _flow(kernel_map: PowerSeries, point: FixedPoint) -> dict[int, sp.Expr]:

@@ -97,4 +97,3 @@ def _exists(bracket: Bracket, activation: Activation) -> bool:
     except DivergentExpectation:
         return False
     return True
-

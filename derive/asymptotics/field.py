@@ -103,4 +103,3 @@ def _rational(domain: Any) -> Any:
 def _to_gauss_root(expr: sp.Expr) -> sp.Expr:
     root = sp.Symbol("_r", positive=True)
     return sp.expand(sp.powdenest(sp.expand(expr).subs(sp.pi, root**2).subs(root, sp.sqrt(2) / GAUSS_ROOT), force=True))
-

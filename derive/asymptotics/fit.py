@@ -14,7 +14,7 @@ from derive.errors import DeriveError
 
 
 def match_constants(system: System, layer: int, values: Mapping[str, Any], digits: int = 25) -> dict[str, Any]:
-    """{name of constant: number}, for every tensor in `values` whose series is known far enough to hold its constant."""
+    """{constant: number}, for every tensor in `values` whose series is known far enough to hold its constant."""
     fitted: dict[str, Any] = {}
     with mpmath.workdps(digits + 10):
         for name in system.equations:

@@ -7,6 +7,7 @@ the origin are added in closed form. Nothing is shared with the series: not the 
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -77,7 +78,7 @@ def _rule() -> tuple[Any, Any]:
         standard = half + [(-x, w) for x, w in half]
         edges = [mpmath.mpf(edge) for edge in (0, *PANELS, RANGE)]
         nodes, weights = [], []
-        for low, high in zip(edges, edges[1:]):
+        for low, high in itertools.pairwise(edges):
             middle, width = (low + high) / 2, (high - low) / 2
             for x, w in standard:
                 t = middle + width * x
@@ -142,7 +143,9 @@ def _products(expression: sp.Expr) -> sp.Expr:
         whole = sp.Mul(*[base] * abs(int(power)), evaluate=False) if abs(power) > 1 else base
         return whole if power > 0 else sp.Pow(whole, -1, evaluate=False)
 
-    return expression.replace(lambda e: e.is_Pow and e.exp.is_Integer and abs(e.exp) > 1, lambda e: product(e.base, e.exp))
+    return expression.replace(
+        lambda e: e.is_Pow and e.exp.is_Integer and abs(e.exp) > 1, lambda e: product(e.base, e.exp)
+    )
 
 
 @dataclass(frozen=True)
@@ -165,7 +168,9 @@ def _recipe(activation: Activation, item: sp.Expr) -> _Recipe:
             if factors.count(singular) > 1 or activation.deltas(singular)[0].order > 0:
                 raise DeriveError(f"{item} does not exist for {activation.name}")
             rest = [k for k in factors if k != singular]
-            values = {sp.simplify(sp.Mul(*(activation.one_sided(k, 0, s)[k] * sp.factorial(k) for k in rest))) for s in "+-"}
+            values = {
+                sp.simplify(sp.Mul(*(activation.one_sided(k, 0, s)[k] * sp.factorial(k) for k in rest))) for s in "+-"
+            }
             if len(values) > 1:
                 raise DeriveError(f"{item} does not exist for {activation.name}")
             deltas.append((0, _real(activation.deltas(singular)[0].coefficient * values.pop())))
@@ -232,4 +237,3 @@ def iterate(
         values = evaluate(state[kernel_place])
         state = step(C_b, C_W, rates[0](layer + 1), rates[1](layer + 1), *state, *values)
     return found
-

@@ -97,7 +97,9 @@ class Ratio:
 def ratios(tensors: Mapping[str, Asymptotics]) -> dict[str, Ratio]:
     """The ratio of each tensor that exists."""
     kernel, theta = tensors["K"], tensors["Theta"]
-    found = {}
+    found: dict[str, Ratio] = {}
+    if kernel.exponent is None or theta.exponent is None:
+        return found
     for name in CONTENT:
         tensor = tensors.get(name)
         if tensor is None or tensor.coefficient is None:
@@ -108,6 +110,7 @@ def ratios(tensors: Mapping[str, Asymptotics]) -> dict[str, Ratio]:
             continue
         exponent = tensor.exponent - k * kernel.exponent - t * theta.exponent
         logs = tensor.log_power - k * kernel.log_power - t * theta.log_power
+        assert kernel.coefficient is not None and theta.coefficient is not None
         below = kernel.coefficient ** max(k, 0) * theta.coefficient**t
         coefficient = quotient(tensor.coefficient * kernel.coefficient ** max(-k, 0), below)
         found[name] = Ratio(name, _whole(sp.expand(exponent)), logs, coefficient, tensor.digits)
@@ -122,13 +125,19 @@ def _whole(exponent: sp.Expr) -> sp.Expr:
 
 def tidy(coefficient: sp.Expr) -> sp.Expr:
     """Factored; with floating-point numbers only common powers are taken out."""
-    return sp.factor_terms(coefficient) if coefficient.has(sp.Float) else sp.factor(coefficient)
+    if not coefficient.has(sp.Float):
+        return sp.factor(coefficient)
+    rest, depth = _without_depth(coefficient)
+    return rest * depth
 
 
 def quotient(above: sp.Expr, below: sp.Expr) -> sp.Expr:
     """The quotient of two coefficients; floating-point polynomials that are proportional give their ratio."""
     if not (above.has(sp.Float) or below.has(sp.Float)):
-        return sp.factor(above / below)
+        roots = [r for r in (above * below).atoms(sp.Pow) if r.base.is_Rational and r.exp == sp.S.Half]
+        return (
+            sp.factor(above / below, extension=roots) if roots and not above.has(L, sp.pi) else sp.factor(above / below)
+        )
     factor = sp.S.One
     if above.has(L) or below.has(L):
         (above, top), (below, bottom) = _without_depth(above), _without_depth(below)
@@ -138,7 +147,7 @@ def quotient(above: sp.Expr, below: sp.Expr) -> sp.Expr:
         values = [first[m] / second[m] for m in second]
         if all(abs(v - values[0]) < 1e-12 * abs(values[0]) for v in values):
             return values[0] * factor
-    return sp.factor_terms(above) / sp.factor_terms(below) * factor
+    return above / below * factor
 
 
 def _without_depth(expression: sp.Expr) -> tuple[sp.Expr, sp.Expr]:

@@ -62,7 +62,9 @@ class Asymptotics:
         """The series, without its remainder, at a layer: an mpmath number; every symbol in it needs a value."""
         if self.series is None:
             raise DeriveError(f"{self.tensor} does not exist: {self.reason}")
-        expression = self.series.subs({s: sp.sympify(values[s.name]) for s in self.series.free_symbols if s.name in values})
+        expression = self.series.subs(
+            {s: sp.sympify(values[s.name]) for s in self.series.free_symbols if s.name in values}
+        )
         absent = sorted(s.name for s in expression.free_symbols if s != ell)
         if absent:
             raise DeriveError(f"{self.tensor} at a layer needs a value for {', '.join(absent)}")

@@ -42,7 +42,9 @@ class DepthRing:
         self.field = field
         self.names = tuple(names)
         self.irrationals = dict(irrationals or {})
-        self.polynomials = sp.polys.rings.PolyRing([LOG, *map(sp.Symbol, self.names)], field.domain, sp.polys.orderings.lex)
+        self.polynomials = sp.polys.rings.PolyRing(
+            [LOG, *map(sp.Symbol, self.names)], field.domain, sp.polys.orderings.lex
+        )
         self.log = self.polynomials.gens[0]
         self._values = [1.0, *(float(v) for _, v in self.irrationals.values())]
         self._elements = [field(1), *(field(e) for e, _ in self.irrationals.values())]
@@ -136,7 +138,7 @@ class DepthRing:
 
 
 class Series:
-    """One series: {exponent: polynomial in log l and names} up to O(l^(-order)), logarithms in the remainder implied."""
+    """{exponent: polynomial in log l and names} up to O(l^(-order)), powers of the logarithm implied."""
 
     def __init__(self, ring: DepthRing, terms: Mapping[Exponent, Any], order: float = inf) -> None:
         self.ring = ring
@@ -305,7 +307,7 @@ class Series:
             return +total
 
     def used_names(self) -> tuple[str, ...]:
-        used = {n for c in self.terms.values() for m in c.keys() for n, e in zip(self.ring.names, m[1:]) if e}
+        used = {n for c in self.terms.values() for m in c for n, e in zip(self.ring.names, m[1:]) if e}
         return tuple(n for n in self.ring.names if n in used)
 
     def __repr__(self) -> str:
@@ -316,7 +318,9 @@ class Series:
             power = self.ring.exponent_expr(p)
             text = str(coefficient) if coefficient.is_Atom or coefficient.is_Mul else f"({coefficient})"
             if power != 0:
-                text = f"l**({-power})" if text == "1" else f"-l**({-power})" if text == "-1" else f"{text}*l**({-power})"
+                text = (
+                    f"l**({-power})" if text == "1" else f"-l**({-power})" if text == "-1" else f"{text}*l**({-power})"
+                )
             parts.append(text)
         if self.order != inf:
             parts.append(f"O(l**({-self.order:g}))")
@@ -329,8 +333,6 @@ def name_symbol(name: str) -> sp.Symbol:
 
     shared = getattr(symbols, name, None)
     return shared if isinstance(shared, sp.Symbol) else sp.Symbol(name, real=True)
-
-
 
 
 def _number(expr: sp.Expr, digits: int) -> Any:

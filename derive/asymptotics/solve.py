@@ -1,9 +1,9 @@
-r"""From an activation's critical point to solved tensors: chooses the class, the background and the order of expansion."""
+"""From a critical point to solved tensors: the class decides the background, the question the order of expansion."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -11,12 +11,12 @@ import sympy as sp
 
 from derive import symbols
 from derive.activations import Activation
-from derive.asymptotics.background import P_PERP, ConstantKernel, FlowingKernel, layer_parameters
-from derive.asymptotics.expansion import FixedPoint
+from derive.asymptotics.background import ConstantKernel, FlowingKernel, layer_parameters
+from derive.asymptotics.constant_kernel import solve_exactly
+from derive.asymptotics.expansion import DIGITS, FixedPoint
 from derive.asymptotics.learning_rates import LearningRates, equivalence
 from derive.asymptotics.ratios import tidy
 from derive.asymptotics.result import Asymptotics, Step
-from derive.asymptotics.scale_invariant import solve_exactly
 from derive.asymptotics.series import Series
 from derive.asymptotics.solver import NoApproach
 from derive.asymptotics.steps import kernel_steps, needed, onset_depth, rate_step, tensor_step
@@ -24,6 +24,7 @@ from derive.asymptotics.system import Admitted, System, admit, constant_name
 from derive.criticality import chi_parallel
 from derive.errors import DeriveError
 from derive.gaussian import Bracket, exact
+from derive.network.component import GRAM, Component
 from derive.symbols import L, ell
 
 HIGHEST_CORRECTIONS = 8
@@ -58,6 +59,7 @@ class Problem:
     universality_class: str
     rates: LearningRates | None
     fixed: tuple[tuple[str, sp.Expr], ...] = ()
+    plateau: bool = False
 
     @property
     def activation(self) -> Activation | None:
@@ -97,6 +99,10 @@ class FlowSolution:
         return system.background
 
     @property
+    def digits(self) -> int | None:
+        return self.background.ring.field.digits
+
+    @property
     def rates(self) -> LearningRates:
         return self.system(1).rates
 
@@ -134,17 +140,15 @@ class FlowSolution:
 
 def _result(system: System, name: str, found: Series, order: int, with_steps: bool) -> Asymptotics:
     ring = system.ring
-    restore = {
-        symbols.lambda_b: symbols.lambda_b * L**-system.rates.depth,
-        symbols.lambda_W: symbols.lambda_W * L**-system.rates.depth,
-    }
-    known = {P_PERP: value for _, (value, _) in ring.irrationals.items() if not value.free_symbols}
+    rates = [s for s in (symbols.lambda_b, symbols.lambda_W) if s.name in found.used_names()]
+    restore = {s: s * L**-system.rates.depth for s in rates}
+    known = {symbol: value for symbol, (value, _) in ring.irrationals.items() if not value.free_symbols}
 
     def final(expression: sp.Expr) -> sp.Expr:
         return expression.subs(restore, simultaneous=True).subs(known)
 
     p, poly = found.leading
-    logs = max(m[0] for m in poly.keys())
+    logs = max(m[0] for m in poly)
     top = ring.polynomials.from_dict({(0, *m[1:]): c for m, c in poly.items() if m[0] == logs})
     terms = []
     for exponent, c in found:
@@ -176,32 +180,36 @@ def meaning(constant: str) -> str:
     return f"fixed by the initial data of {constant.removeprefix('c_')}; fit it with derive.asymptotics.fit_constants"
 
 
-class ScaleInvariantSolution:
-    """A scale-invariant activation: exact polynomials in l, or series where the learning rates are no polynomials."""
+class ConstantSolution:
+    """A kernel that stays: exact polynomials in l, or series where the learning rates are no polynomials."""
 
     def __init__(self, problem: Problem) -> None:
         assert problem.activation is not None
         self.problem = problem
         self.admitted = admit(network_equations(), problem.activation)
-        self.kernel = symbols.K
-        self.values: dict[Bracket, sp.Expr] = {}
-        for bracket in self.admitted.brackets:
-            value = exact(bracket, problem.activation, self.kernel)
-            if value is None:
-                raise DeriveError(f"{bracket} has no closed form for {problem.activation.name}")
-            self.values[bracket] = value
+        self.kernel = symbols.K if problem.universality_class == "scale-invariant" else problem.point.K_star
+        self.values = {b: self._value(b) for b in self.admitted.brackets}
+        self.constants = layer_parameters(problem.C_b, problem.C_W)
         self.rates = problem.rates if problem.rates is not None else equivalence(sp.S.Zero, sp.S.Zero)
         self.p_perp = self.p_parallel = sp.S.Zero
-        self.onset = None
+        self.digits = None if self.kernel.free_symbols else DIGITS
         self._exact: dict[str, sp.Expr] | None = None
         if all(e.is_Integer and e <= 0 for e in (self.rates.bias, self.rates.weight)):
-            gram = {c: self.kernel / problem.C_W for e in first_layer().values() for c in e.atoms() | e.atoms(sp.Expr)
-                    if getattr(c, "name", "") == "Gram" and c.args}
-            start = {n: sp.sympify(e).xreplace(gram) for n, e in first_layer().items()}
-            constants = layer_parameters(problem.C_b, problem.C_W)
+            gram = Component(GRAM, 0, 0)
+            norm = (self.kernel - problem.C_b) / problem.C_W
+            start = {n: e.xreplace({gram: norm}) for n, e in first_layer().items()}
             self._exact = solve_exactly(
-                self.admitted, self.values, constants, self.kernel, start, self.rates, dict(problem.fixed)
+                self.admitted, self.values, self.constants, self.kernel, start, self.rates, dict(problem.fixed)
             )
+
+    def _value(self, bracket: Bracket) -> sp.Expr:
+        assert self.problem.activation is not None
+        if not self.kernel.free_symbols:
+            return self.problem.point.expand(bracket, 0).coefficients[0]
+        found = exact(bracket, self.problem.activation, self.kernel)
+        if found is None:
+            raise DeriveError(f"{bracket} has no closed form for {self.problem.activation.name}")
+        return found
 
     def tensor(self, name: str, order: int = 1, with_steps: bool = False) -> Asymptotics:
         if name in self.admitted.missing:
@@ -218,16 +226,16 @@ class ScaleInvariantSolution:
             sp.Integer(-polynomial.degree()),
             0,
             tidy(polynomial.LC()),
-            sp.factor(value),
+            value if value.has(sp.Float) else sp.factor(value),
             None,
             steps=steps,
+            digits=self.digits,
         )
 
     def _as_series(self, name: str, order: int) -> Asymptotics:
         names = ["lambda_b", "lambda_W", *(constant_name(n) for n in self.admitted.equations)]
-        constants = layer_parameters(self.problem.C_b, self.problem.C_W)
         fixed = dict(self.problem.fixed)
-        background = ConstantKernel(self.kernel, self.values, constants, names, order + 4, fixed.values())
+        background = ConstantKernel(self.kernel, self.values, self.constants, names, order + 4, fixed.values())
         system = System(self.admitted, background, self.rates, fixed)
         found = system.solve(name)
         if not found:
@@ -237,11 +245,11 @@ class ScaleInvariantSolution:
     def _steps(self, name: str) -> tuple[Step, ...]:
         assert self._exact is not None
         rate_b, rate_W = self.rates.expressions
-        C_W = self.problem.C_W
+        C_b, C_W = self.problem.C_b, self.problem.C_W
         steps = [
             Step(
-                f"Criticality: C_b = 0, C_W = {C_W}; the kernel K is the same in every layer and every multiplier is 1.",
-                rf"C_b = 0,\quad C_W = {sp.latex(C_W)},\quad K^{{(\ell)}} = K",
+                f"Criticality: C_b = {C_b}, C_W = {C_W}; the kernel is the same in every layer, every multiplier is 1.",
+                rf"C_b = {sp.latex(C_b)},\quad C_W = {sp.latex(C_W)},\quad K^{{(\ell)}} = K",
             ),
             Step(
                 f"Learning rates ({self.rates.rule}): lambda_b^(l) = {rate_b}, lambda_W^(l) = {rate_W}.",
@@ -250,7 +258,7 @@ class ScaleInvariantSolution:
         ]
         chain = needed(_Chain(self.admitted), name)  # type: ignore[arg-type]
         for n in chain:
-            form = sp.factor(self._exact[n])
+            form = self._exact[n] if self.digits else sp.factor(self._exact[n])
             steps.append(
                 Step(
                     f"{n}' - {n} is a polynomial in the layer; summed from the first layer on, {n} = {form}.",
@@ -269,8 +277,4 @@ class _Chain:
         return self.admitted.equations
 
 
-Solution = FlowSolution | ScaleInvariantSolution
-
-
-def with_rates(problem: Problem, rates: LearningRates | None) -> Problem:
-    return replace(problem, rates=rates)
+Solution = FlowSolution | ConstantSolution

@@ -163,7 +163,9 @@ def solve_linear(
         growth = Growth(exponent, 1.0)
         if constant is not None:
             seed = ring.term(ring.coefficient(constant), exponent)
-            limit = min(order, ring.value(exponent) + multiplier.order - 1) + 1
+            limit = min(order, source.order - 1, ring.value(exponent) + multiplier.order - 1) + 1
+            if limit == inf:
+                raise ValueError("exact multiplier and source: give an order to stop at")
             series = seed.truncate(limit - 1) if limit - 1 > ring.value(exponent) else ring.zero()
             residual = residual - _defect(series, multiplier, limit)
             residual = residual + _remainder(ring, ring.value(exponent) + multiplier.order)

@@ -1,4 +1,4 @@
-"""The derivation, told: from criticality to the kernel's flow, the learning rates, and each linear recursion's balance."""
+"""The derivation, told: criticality, the kernel's flow, the learning rates, each linear recursion's balance."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from derive.asymptotics.background import FlowingKernel
 from derive.asymptotics.result import Step
 from derive.asymptotics.series import Series
 from derive.asymptotics.system import System, constant_name
-from derive.symbols import C_b, C_W, ell
+from derive.symbols import C_W, C_b, ell
 
 SYMBOL = {"Theta": r"\Theta", "G1": r"{G^{\{1\}}}", "H1": r"{H^{\{1\}}}"}
 
@@ -50,8 +50,8 @@ def kernel_steps(background: FlowingKernel) -> list[Step]:
         ),
         Step(
             f"Ansatz y = kappa ell^(-1/{m}): matching ell^(-1/{m}-1) gives kappa^{m} = -1/({m} a_{m}), kappa = "
-            f"{short(background.kappa)}. The perturbation ell^(-{resonance}) is resonant (d/dell of the leading term): a "
-            f"logarithm and the free constant c_K enter there. K = {kernel} + ...",
+            f"{short(background.kappa)}. The perturbation ell^(-{resonance}) is resonant (d/dell of the leading term): "
+            f"a logarithm and the free constant c_K enter there. K = {kernel} + ...",
             rf"K^{{(\ell)}} = {sp.latex(kernel)} + \dots",
         ),
     ]
@@ -80,10 +80,11 @@ def tensor_step(system: System, name: str) -> Step:
     else:
         h = system.ring.exponent_expr(growth.exponent)
         alone = f"the homogeneous solution is {constant_name(name)} * ell^(-({h}))"
-    resonance = ", resonant with the source: a logarithm appears" if solution.resonant else ""
+    resonance = ", and at its power the source is resonant: a logarithm appears" if solution.resonant else ""
     result = first_terms(solution.series, 1)
     return Step(
-        f"{name}' = m {name} + S with m = {multiplier} + ..., S = {source} + ...; {alone}{resonance}. {name} = {result} + ...",
+        f"{name}' = m {name} + S with m = {multiplier} + ..., S = {source} + ...; {alone}{resonance}. "
+        f"{name} = {result} + ...",
         rf"{symbol}^{{(\ell+1)}} = \left({sp.latex(multiplier)} + \dots\right) {symbol}^{{(\ell)}} + "
         rf"{sp.latex(source)} + \dots \;\Rightarrow\; {symbol}^{{(\ell)}} = {sp.latex(result)} + \dots",
     )
@@ -111,5 +112,3 @@ def onset_depth(background: FlowingKernel) -> float | None:
     j = following[0]
     small = abs(float(background.flow[j] / background.flow[m])) ** (1 / (j - m)) * abs(float(background.kappa))
     return float(max(1.0, small**m))
-
-

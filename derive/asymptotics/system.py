@@ -10,16 +10,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from math import inf
 
 import sympy as sp
 
 from derive import symbols
+from derive.activations import Activation
 from derive.asymptotics.background import Background, inverse
 from derive.asymptotics.expansion import existing_form
 from derive.asymptotics.learning_rates import LearningRates, equivalence
 from derive.asymptotics.series import Series
 from derive.asymptotics.solver import LinearSolution, NoApproach, solve_linear
-from derive.activations import Activation
 from derive.errors import DeriveError, DivergentExpectation
 from derive.gaussian import Bracket
 from derive.network.component import Component
@@ -65,9 +66,7 @@ class Admitted:
         return sorted({b for e in self.equations.values() for b in e.brackets}, key=str)
 
 
-def admit(
-    expressions: Mapping[str, sp.Expr], activation: Activation | None, check: Iterable[object] = ()
-) -> Admitted:
+def admit(expressions: Mapping[str, sp.Expr], activation: Activation | None, check: Iterable[object] = ()) -> Admitted:
     """Sort equations, given in dependency order, into those that exist for this activation and those that do not."""
     from derive.gaussian import series
 
@@ -112,17 +111,29 @@ class System:
         self.solutions: dict[str, LinearSolution] = {}
         self.multipliers: dict[str, Series] = {}
         self.sources: dict[str, Series] = {}
-        self.rates = rates if rates is not None else self._equivalence()
+        self._chosen = rates
 
-    def _equivalence(self) -> LearningRates:
+    @cached_property
+    def rates(self) -> LearningRates:
+        """Those given, or what the equivalence principle asks for at this fixed point."""
+        if self._chosen is not None:
+            return self._chosen
         theta = self.equations["Theta"]
-        p_perp = self.homogeneous_exponent(theta.multiplier)
+        try:
+            p_perp = self.homogeneous_exponent(theta.multiplier)
+        except NoApproach:
+            raise NoApproach(
+                "prod chi_perp is exponential in a power of the depth here, so that the equivalence principle asks for "
+                "learning rates that are no power laws; choose constant ones"
+            ) from None
         active = self.evaluate(theta.source.coeff(symbols.lambda_W))
         return equivalence(p_perp, self.ring.exponent_expr(active.leading[0]))
 
     def homogeneous_exponent(self, multiplier: sp.Expr) -> sp.Expr:
         """h of prod m ~ l^(-h), for a multiplier m made of brackets."""
-        solution = solve_linear(self.evaluate(multiplier), self.ring.zero(), self.ring.names[0], name="the product")
+        product = self.evaluate(multiplier)
+        order = inf if product.order < inf else 1.0
+        solution = solve_linear(product, self.ring.zero(), self.ring.names[0], order, "the product")
         if solution.homogeneous.exponent is None:
             raise NoApproach("the product of susceptibilities is exponential in depth, not a power of it")
         return self.ring.exponent_expr(solution.homogeneous.exponent)
@@ -166,6 +177,13 @@ class System:
         exponent = int(power)
         return found**exponent if exponent >= 0 else inverse(found) ** (-exponent)
 
+    def _order(self, name: str) -> float:
+        """Where to stop if multiplier and source are exact."""
+        if min(self.multipliers[name].order, self.sources[name].order) < inf:
+            return inf
+        lead = self.sources[name].lead if self.sources[name] else 1.0
+        return min(lead - 1, 0.0) + self.background.corrections
+
     def solve(self, name: str) -> Series:
         """The series of a tensor; those it needs are solved first."""
         if name == "K":
@@ -177,6 +195,6 @@ class System:
             self.multipliers[name] = self.evaluate(equation.multiplier)
             self.sources[name] = self.evaluate(equation.source)
             self.solutions[name] = solve_linear(
-                self.multipliers[name], self.sources[name], constant_name(name), name=name
+                self.multipliers[name], self.sources[name], constant_name(name), self._order(name), name
             )
         return self.solutions[name].series

@@ -12,9 +12,12 @@ import click
 @click.argument("tensor")
 @click.option("--order", default=2, show_default=True, help="Powers of 1/l to keep, the leading one included.")
 @click.option("--learning-rates", default="equivalence", show_default=True, help="As in `derive exponents`.")
-@click.option("--point", default=0, show_default=True, help="Which critical point, as `derive criticality` numbers them.")
+@click.option(
+    "--point", default=0, show_default=True, help="Which critical point, as `derive criticality` numbers them."
+)
 @click.option("--lambda-b", default=None, help="A number instead of the symbol lambda_b, e.g. 0.")
 @click.option("--lambda-W", "lambda_w", default=None, help="A number instead of the symbol lambda_W.")
+@click.option("--plateau", is_flag=True, help="Half-stable activations: K stays at K*, exact polynomials in l.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(
     activation: str,
@@ -24,6 +27,7 @@ def command(
     point: int,
     lambda_b: str | None,
     lambda_w: str | None,
+    plateau: bool,
     as_json: bool,
 ) -> None:
     """The large-depth series of TENSOR (K Theta V G1 D F H1 A B P Q R S T U) at criticality.
@@ -35,12 +39,12 @@ def command(
     """
     from derive.cache import recall
 
-    arguments = [activation, tensor, order, learning_rates, point, lambda_b, lambda_w]
+    arguments = [activation, tensor, order, learning_rates, point, lambda_b, lambda_w, plateau]
 
     def compute() -> dict[str, Any]:
         from derive.asymptotics import asymptotics
 
-        return asymptotics(activation, tensor, order, learning_rates, point, lambda_b, lambda_w).to_json()
+        return asymptotics(activation, tensor, order, learning_rates, point, lambda_b, lambda_w, plateau).to_json()
 
     data = recall("asymptotics", arguments, compute)
     if as_json:

@@ -15,12 +15,21 @@ import click
     show_default=True,
     help="equivalence, constant, or power(p_b,p_W) for lambda_b ~ l^(-p_b), lambda_W ~ l^(-p_W).",
 )
-@click.option("--point", default=0, show_default=True, help="Which critical point, as `derive criticality` numbers them.")
+@click.option(
+    "--point", default=0, show_default=True, help="Which critical point, as `derive criticality` numbers them."
+)
 @click.option("--lambda-b", default=None, help="A number instead of the symbol lambda_b, e.g. 0.")
 @click.option("--lambda-W", "lambda_w", default=None, help="A number instead of the symbol lambda_W.")
+@click.option("--plateau", is_flag=True, help="Half-stable activations: K stays at K*, exact polynomials in l.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(
-    activation: str, learning_rates: str, point: int, lambda_b: str | None, lambda_w: str | None, as_json: bool
+    activation: str,
+    learning_rates: str,
+    point: int,
+    lambda_b: str | None,
+    lambda_w: str | None,
+    plateau: bool,
+    as_json: bool,
 ) -> None:
     """How every tensor behaves at large depth: coefficient * l^(-exponent) * log(l)^log_power.
 
@@ -33,15 +42,16 @@ def command(
         derive exponents "sin(z)+4/5*(1-cos(z))" --json
         derive exponents gelu --learning-rates constant
         derive exponents tanh --lambda-b 0
+        derive exponents gelu --plateau
     """
     from derive.cache import recall
 
-    arguments = [activation, learning_rates, point, lambda_b, lambda_w]
+    arguments = [activation, learning_rates, point, lambda_b, lambda_w, plateau]
 
     def compute() -> dict[str, Any]:
         from derive.asymptotics import exponents
 
-        return exponents(activation, learning_rates, point, lambda_b, lambda_w).to_json()
+        return exponents(activation, learning_rates, point, lambda_b, lambda_w, plateau).to_json()
 
     data = recall("exponents", arguments, compute)
     if as_json:

@@ -1,5 +1,5 @@
-"""Writes <name>.json: all tensors of the exact single-input recursions at chosen layers up to 100000 and beyond, iterated
-in extended precision by derive.asymptotics.iterate (quadrature at every layer). Run: python make_iterations.py [name...]
+"""Writes <name>.json: all tensors of the exact single-input recursions at chosen layers up to 100000, iterated in
+extended precision by derive.asymptotics.iterate (quadrature at every layer). Run: python make_iterations.py [name...]
 One run takes about a minute; the quick tests compare series with the stored numbers.
 """
 

@@ -1,5 +1,6 @@
-r"""Scale-invariant activations at criticality: the kernel stays, every multiplier is one, and the tensors are sums of
-polynomials in the layer: exact for every l, from the first layer on. The seeds' (infinity.45)-(infinity.51), (10.91).
+"""A kernel that is the same in every layer, at criticality: every multiplier is one, and the tensors are polynomials
+in the layer, exact for every l from the first on. Scale-invariant activations ((infinity.45)-(infinity.51), (10.91)),
+and the plateau of half-stable ones, K^(1) = K*.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import sympy as sp
 
 from derive import symbols
 from derive.asymptotics.learning_rates import LearningRates
+from derive.asymptotics.powers import is_one
 from derive.asymptotics.system import Admitted
 from derive.errors import DeriveError
 from derive.gaussian import Bracket
@@ -35,6 +37,15 @@ def partial_sum(source: sp.Expr, first: sp.Expr) -> sp.Expr:
     return sp.expand(total.as_expr() + start)
 
 
+def without_rounding(polynomial: sp.Expr) -> sp.Expr:
+    """Terms whose floating-point coefficients are what is left of a cancellation, dropped."""
+    if not polynomial.has(sp.Float):
+        return polynomial
+    terms = polynomial.as_coefficients_dict()
+    size = max((abs(c) for c in terms.values()), default=0)
+    return sp.Add(*(c * m for m, c in terms.items() if abs(c) > 1e-18 * size))
+
+
 def solve_exactly(
     admitted: Admitted,
     values: Mapping[Bracket, sp.Expr],
@@ -58,9 +69,9 @@ def solve_exactly(
         if name == "K":
             continue
         tensors = {c: solved[c.name] for c in equation.source.atoms(Component)}
-        multiplier = sp.simplify(equation.multiplier.xreplace(table))
-        if multiplier != 1:
+        multiplier = sp.expand(equation.multiplier.xreplace(table))
+        if not is_one(multiplier):
             raise DeriveError(f"the multiplier of {name} is {multiplier}, not 1: this point is not critical")
-        source = sp.expand(equation.source.xreplace({**table, **tensors, **at_next}))
+        source = without_rounding(sp.expand(equation.source.xreplace({**table, **tensors, **at_next})))
         solved[name] = partial_sum(source, sp.expand(first_layer[name].subs(at_first)))
     return solved
