@@ -5,7 +5,7 @@ from derive.nearby.behaviour import Behaviour
 from derive.nearby.deviation import Deviation
 from derive.nearby.expansion import DeltaRecursion, delta_recursions, first_layer
 from derive.nearby.flow import deviation_asymptotics
-from derive.nearby.generalization import Generalization, generalization
+from derive.nearby.generalization import Generalization, generalization, one_training_input
 from derive.nearby.interpolation import Starpolation, interpolation_mean, starpolation
 
 __all__ = [
@@ -20,6 +20,7 @@ __all__ = [
     "first_layer",
     "generalization",
     "interpolation_mean",
+    "one_training_input",
     "psi_series",
     "starpolation",
 ]

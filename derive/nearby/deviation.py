@@ -6,8 +6,8 @@ tensors with more indices they are kept on patterns of signs.
 
 >>> Deviation("K", 2, "2"), Deviation("Theta", 1, "1")
 (ddK_2, dTheta_1)
->>> on_signs("V", (-1, -1, 1, 1), 1)
--dV_++--
+>>> on_signs("V", (-1, -1, -1, 1), 1)
+-dV_+++-
 >>> on_signs("V", (-1, 1, -1, 1), 2) == on_signs("V", (1, -1, 1, -1), 2)
 True
 """
@@ -83,3 +83,28 @@ def on_signs(tensor: str, signs: tuple[int, ...], order: int) -> sp.Expr:
         return sp.S.Zero
     name = "".join("+" if s > 0 else "-" for s in best)
     return (flips.pop() if len(flips) == 1 else 1) ** order * Deviation(tensor, order, name)
+
+
+def on_line(tensor: str, places: tuple[sp.Expr, ...], order: int) -> sp.Expr:
+    """delta^order of a two-index component with inputs x_0 + p dx/2, the p any numbers: sum_{m+n=order} T_mn p^m q^n.
+
+    >>> p, q = sp.symbols("p q")
+    >>> on_line("Theta", (p, q), 2)
+    p**2*ddTheta_20 + p*q*ddTheta_11 + q**2*ddTheta_20
+    """
+    if order == 0:
+        return Component(tensor, MIDPOINT, MIDPOINT)
+    first, second = places
+    return sp.Add(
+        *(
+            Deviation(tensor, order, f"{max(m, order - m)}{min(m, order - m)}") * first**m * second ** (order - m)
+            for m in range(order + 1)
+        )
+    )
+
+
+def deviate(tensor: str, places: tuple[sp.Expr, ...], order: int) -> sp.Expr:
+    """delta^order of a component: in the basis of signs where all inputs are x_±, on the line otherwise."""
+    if all(place in (1, -1) for place in places):
+        return on_signs(tensor, tuple(int(place) for place in places), order)
+    return on_line(tensor, places, order)

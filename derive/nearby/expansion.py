@@ -18,12 +18,10 @@ import sympy as sp
 
 from derive.errors import DeriveError
 from derive.gaussian import Bracket, expect, partial
-from derive.nearby.deviation import MIDPOINT, TWO_INDEX, Deviation, on_signs, parts
+from derive.nearby.deviation import MIDPOINT, TWO_INDEX, Deviation, deviate, on_signs, parts
 from derive.network import recursion
 from derive.network.component import Component
 
-PLUS, MINUS = 1, 2
-"""Labels of the two inputs inside an integrand."""
 HIGHEST_ORDER = 4
 
 
@@ -55,28 +53,24 @@ def multiply(a: Powers, b: Powers) -> Powers:
     return [sp.Add(*(a[k] * b[n - k] for k in range(n + 1))) for n in range(len(a))]
 
 
-def expand_component(component: Component, signs: dict[int, int], order: int) -> Powers:
-    """A component at signed inputs."""
-    where = tuple(signs[int(label)] for label in component.labels)
-    return [on_signs(component.name, where, n) for n in range(order + 1)]
-
-
-def covariance_change(order: int) -> dict[tuple[int, int], Powers]:
-    """K_ab - K_00 for the two inputs."""
-    signs = {PLUS: 1, MINUS: -1}
-    pairs = [(a, b) for a in signs for b in signs]
+def covariance_change(places: tuple[sp.Expr, ...], order: int) -> dict[tuple[int, int], Powers]:
+    """K_ab - K_00 for inputs at the given places, numbered from 1."""
+    numbered = list(enumerate(places, start=1))
     return {
-        (a, b): [sp.S.Zero, *(on_signs("K", (signs[a], signs[b]), n) for n in range(1, order + 1))] for a, b in pairs
+        (a, b): [sp.S.Zero, *(deviate("K", (p, q), n) for n in range(1, order + 1))]
+        for a, p in numbered
+        for b, q in numbered
     }
 
 
 @lru_cache(maxsize=4096)
-def expand_bracket(bracket: Bracket, pattern: tuple[tuple[int, int], ...], order: int) -> tuple[sp.Expr, ...]:
-    """<f> at signed inputs around the midpoint; `pattern` holds (label, sign)."""
-    place = {label: PLUS if sign > 0 else MINUS for label, sign in pattern}
-    merge = {PLUS: MIDPOINT, MINUS: MIDPOINT}
-    change = covariance_change(order)
-    term: Powers = [bracket.relabel(place).integrand, *[sp.S.Zero] * order]
+def expand_bracket(bracket: Bracket, pattern: tuple[tuple[int, sp.Expr], ...], order: int) -> tuple[sp.Expr, ...]:
+    """<f> around the midpoint; `pattern` holds (label, place of its input)."""
+    places = tuple(dict.fromkeys(place for _, place in pattern))
+    number = {label: 1 + places.index(place) for label, place in pattern}
+    merge = {n: MIDPOINT for n in number.values()}
+    change = covariance_change(places, order)
+    term: Powers = [bracket.relabel(number).integrand, *[sp.S.Zero] * order]
     total = list(term)
     for n in range(1, order + 1):
         moved = [sp.S.Zero] * (order + 1)
@@ -89,16 +83,17 @@ def expand_bracket(bracket: Bracket, pattern: tuple[tuple[int, int], ...], order
     return tuple(sp.expand(m) for m in merged)
 
 
-def expand_at(tensor: str, signs: tuple[int, ...], order: int) -> Powers:
-    """The right-hand side of a tensor's recursion at signed inputs, by powers of delta."""
+def expand_at(tensor: str, places: tuple[sp.Expr | int, ...], order: int) -> Powers:
+    """The right-hand side of a tensor's recursion with its inputs at x_0 + place dx/2, by powers of delta."""
     derived = recursion(tensor)
-    pattern = {int(label): sign for label, sign in zip(derived.labels, signs)}
+    pattern = {int(label): sp.sympify(place) for label, place in zip(derived.labels, places)}
     table: dict[sp.Expr, Powers] = {}
     for bracket in derived.expression.atoms(Bracket):
         used = tuple((int(label), pattern[int(label)]) for label in bracket.labels)
         table[bracket] = list(expand_bracket(bracket, used, order))
     for component in derived.expression.atoms(Component):
-        table[component] = expand_component(component, pattern, order)
+        where = tuple(pattern[int(label)] for label in component.labels)
+        table[component] = [deviate(component.name, where, n) for n in range(order + 1)]
     total: list[list[sp.Expr]] = [[] for _ in range(order + 1)]
     for term in sp.Add.make_args(derived.expression):
         result: Powers = [sp.S.One, *[sp.S.Zero] * order]
@@ -143,6 +138,26 @@ def delta_recursions(tensor: str, order: int = 2) -> dict[str, DeltaRecursion]:
         for n in wanted:
             deviation = on_signs(tensor, signs, n)
             found[deviation.name] = DeltaRecursion(deviation, powers[n])
+    return found
+
+
+@lru_cache(maxsize=16)
+def line_recursions(tensor: str, order: int = 2) -> dict[str, DeltaRecursion]:
+    """The recursions of the Taylor coefficients T_mn of a two-index tensor along the line x_0 + p dx/2, m + n <= order.
+
+    >>> sorted(line_recursions("K"))
+    ['dK_10', 'ddK_11', 'ddK_20']
+    """
+    if tensor not in TWO_INDEX:
+        raise DeriveError(f"the line expansion is for tensors of two inputs, not for {tensor}")
+    p, q = sp.symbols("p q")
+    powers = expand_at(tensor, (p, q), order)
+    found = {}
+    for n in range(1, order + 1):
+        polynomial = sp.Poly(powers[n], p, q)
+        for m in range(n, (n - 1) // 2, -1):
+            deviation = Deviation(tensor, n, f"{m}{n - m}")
+            found[deviation.name] = DeltaRecursion(deviation, sp.expand(polynomial.coeff_monomial(p**m * q ** (n - m))))
     return found
 
 

@@ -14,8 +14,10 @@ from derive.asymptotics.learning_rates import LearningRates
 from derive.asymptotics.result import exact_entry
 from derive.nearby.angle import finite_angle
 from derive.nearby.behaviour import Behaviour, quotient
+from derive.nearby.deviation import Deviation, on_signs
 from derive.nearby.flow import flow_solution
 from derive.nearby.kinked import kinked_flow
+from derive.network.component import Component
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,32 @@ class Generalization:
 
     def __str__(self) -> str:
         return f"{self.activation}: robustness {self.robustness}, variance {self.variance}"
+
+
+def one_training_input(equal_norms: bool = False) -> tuple[sp.Expr, sp.Expr]:
+    """Robustness and variance through second order in delta, from their definitions (10.57) and (10.41): (10.62) and
+    (10.63) for equal norms, (10.65) and (10.66) for unequal ones.
+
+    >>> one_training_input(True)
+    (-2*ddTheta_2/Theta_00, 4*ddK_2)
+    """
+    order = sp.Symbol("o")
+    names: dict[sp.Expr, sp.Dummy] = {}
+
+    def component(tensor: str, first: int, second: int) -> sp.Expr:
+        total = sp.Add(*(order**n * on_signs(tensor, (first, second), n) for n in range(3)))
+        names.update({c: sp.Dummy() for c in total.atoms(Component) if c not in names})
+        return total.xreplace(names)
+
+    def cut(expression: sp.Expr) -> sp.Expr:
+        return sp.series(expression, order, 0, 3).removeO()
+
+    ratio = cut(component("Theta", -1, 1) / component("Theta", 1, 1))
+    variance = component("K", -1, -1) - 2 * ratio * component("K", -1, 1) + ratio**2 * component("K", 1, 1)
+    absent = {Deviation(t, 1, "1"): sp.S.Zero for t in ("K", "Theta")} if equal_norms else {}
+    back = {dummy: absent.get(c, c) for c, dummy in names.items()}
+    robustness, spread = (sp.expand(e.subs(order, 1)).xreplace(back) for e in (ratio - 1, cut(sp.expand(variance))))
+    return sp.expand(robustness), sp.expand(spread)
 
 
 def generalization(

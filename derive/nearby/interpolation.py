@@ -1,7 +1,9 @@
 r"""Two training inputs x_± and a test input on the line through them, x_0 + (2s-1) delta x/2: (10.99)-(10.117).
 
-The formula is derived, not typed: the NTK on the line is expanded by (10.110), the two-by-two training NTK inverted,
-and the kernel prediction (10.39) collected. What decides is the curvature ddTheta_[0]/Theta_00.
+The formula is derived, not typed: the NTK is expanded along the line, (10.110) and one order beyond, the two-by-two
+training NTK inverted, and the kernel prediction (10.39) collected. For inputs of unequal norm the third order counts,
+because the weights of the two training inputs are of opposite sign and O(1/delta); for equal norms the curvature
+ddTheta_[0]/Theta_00 decides.
 """
 
 from __future__ import annotations
@@ -27,40 +29,47 @@ s = sp.Symbol("s", real=True)
 y_plus, y_minus = sp.symbols("y_+ y_-", real=True)
 THETA = Component("Theta", 0, 0)
 FIRST, ZEROTH, SECOND = Deviation("Theta", 1, "1"), Deviation("Theta", 2, "0"), Deviation("Theta", 2, "2")
+CUBIC, MIXED = Deviation("Theta", 3, "30"), Deviation("Theta", 3, "21")
 
 
-def on_line(first: Any, second: Any) -> sp.Expr:
-    """The NTK between inputs x_0 + e dx/2 through second order: the unique form that is symmetric, has the right powers
-    of e and agrees with the two training inputs, (10.110)."""
+def on_line(first: Any, second: Any, third_order: bool = False) -> sp.Expr:
+    """The NTK between inputs x_0 + e dx/2: through second order the unique form that is symmetric, has the right powers
+    of e and agrees with the two training inputs, (10.110); the third order has coefficients of its own."""
     same, half = (first + second) / 2, (first - second) / 2
-    return THETA + same * FIRST + same**2 * (SECOND + ZEROTH) + half**2 * (ZEROTH - SECOND)
+    total = THETA + same * FIRST + same**2 * (SECOND + ZEROTH) + half**2 * (ZEROTH - SECOND)
+    if third_order:
+        total += CUBIC * (first**3 + second**3) + MIXED * (first**2 * second + first * second**2)
+    return total
 
 
 @lru_cache(maxsize=2)
 def interpolation_mean(equal_norms: bool = False) -> sp.Expr:
-    """The mean prediction at s, to leading order in each of its parts: (10.113) and (10.115), derived.
+    """The mean prediction at s through O(delta^2), for targets with y_+ - y_- = O(delta): (10.113), (10.115), derived.
 
     >>> interpolation_mean(True)
     s*y_+ + s*(s - 1)*(y_+ + y_-)*ddTheta_0/Theta_00 + y_-*(1 - s)
     """
-    e = 2 * s - 1
-    train = sp.Matrix(2, 2, lambda i, j: on_line(1 - 2 * i, 1 - 2 * j))
-    test = sp.Matrix([[on_line(e, 1), on_line(e, -1)]])
-    curved = sp.expand(test - (s * train[0, :] + (1 - s) * train[1, :]))  # what is not linear in s
-    targets = sp.Matrix([y_plus, y_minus])
-    determinant = 4 * THETA * SECOND - FIRST**2  # the leading, second order of det(train)
     order = sp.Symbol("o")
-    powers = {FIRST: order * FIRST, SECOND: order**2 * SECOND, ZEROTH: order**2 * ZEROTH}
-    full = sp.expand(train.det().xreplace(powers))
-    if sp.expand(full.coeff(order, 2) - determinant) != 0 or full.coeff(order, 0) != 0 or full.coeff(order, 1) != 0:
-        raise DeriveError("the training NTK's determinant does not start at second order")
-    nonlinear = sp.expand((curved * train.adjugate() * targets)[0].xreplace(powers))
-    lowest = min(n for n in range(2, 9) if nonlinear.coeff(order, n) != 0)
-    kept = sum(nonlinear.coeff(order, n) for n in (lowest, lowest + 1))
-    part = sp.factor(kept) / determinant
-    if equal_norms:
-        part = sp.cancel(part.subs(FIRST, 0))
-    return s * y_plus + (1 - s) * y_minus + sp.factor(part)
+    names = {c: sp.Symbol(c.name) for c in (THETA, FIRST, ZEROTH, SECOND, CUBIC, MIXED)}
+    weight = {names[c]: names[c] * order**c.order for c in names if isinstance(c, Deviation)}
+    if equal_norms:  # K_{++} = K_{--}: everything is even in delta
+        weight |= {names[c]: sp.S.Zero for c in (FIRST, CUBIC, MIXED)}
+
+    def ntk(first: Any, second: Any) -> sp.Expr:
+        return on_line(first, second, third_order=True).xreplace(names).subs(weight)
+
+    e = 2 * s - 1
+    train = sp.Matrix(2, 2, lambda i, j: ntk(1 - 2 * i, 1 - 2 * j))
+    test = sp.Matrix([[ntk(e, 1), ntk(e, -1)]])
+    curved = (test - (s * train[0, :] + (1 - s) * train[1, :])).expand()  # what is not linear in s
+    middle, gap = (y_plus + y_minus) / 2, (y_plus - y_minus) / 2
+    targets = sp.Matrix([middle + order * gap, middle - order * gap])
+    top, bottom = (sp.expand(x) for x in ((curved * train.adjugate() * targets)[0], train.det()))
+    lowest = [min(sp.Poly(x, order).monoms())[0] for x in (top, bottom)]
+    if lowest[0] - lowest[1] != 2:
+        raise DeriveError("the curvature of the interpolation does not start at second order in delta")
+    part = sp.factor(top.coeff(order, lowest[0]) / bottom.coeff(order, lowest[1]))
+    return s * y_plus + (1 - s) * y_minus + part.xreplace({name: c for c, name in names.items()})
 
 
 @dataclass(frozen=True)
