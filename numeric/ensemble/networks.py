@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import jax
@@ -74,6 +74,7 @@ class Networks:
             params.append((weight, jax.random.normal(bias_key, (fan_out,)) * np.sqrt(self.C_b[layer])))
         return params
 
+    @partial(jax.jit, static_argnums=(0, 2))
     def sample(self, key: jax.Array, count: int) -> Params:
         """`count` networks, reproducible from the key."""
         return jax.vmap(self.sample_one)(jax.random.split(key, count))
@@ -89,6 +90,7 @@ class Networks:
             z = weight @ (z if layer == 0 else self.sigma(z)) + bias[:, None]
         return z
 
+    @partial(jax.jit, static_argnums=0)
     def outputs(self, params: Params, X: jax.Array) -> jax.Array:
         """The outputs of a batch, (count, n_L, N)."""
         return jax.vmap(self.output_one, in_axes=(0, None))(params, X)
@@ -96,13 +98,14 @@ class Networks:
     def ntk_one(self, params: Params, X: jax.Array) -> jax.Array:
         """One network's NTK, [i1, i2, δ1, δ2], from its Jacobian."""
         jacobian = jax.jacrev(self.output_one)(params, X)
-        total = 0.0
+        total = jnp.zeros(())
         for (weight, bias), (rate_w, rate_b) in zip(jacobian, self.rates()):
             weight = weight.reshape(*weight.shape[:2], -1)
-            total += rate_w * jnp.einsum("iap,jbp->ijab", weight, weight)
-            total += rate_b * jnp.einsum("iap,jbp->ijab", bias, bias)
+            total = total + rate_w * jnp.einsum("iap,jbp->ijab", weight, weight)
+            total = total + rate_b * jnp.einsum("iap,jbp->ijab", bias, bias)
         return total
 
+    @partial(jax.jit, static_argnums=0)
     def ntk(self, params: Params, X: jax.Array) -> jax.Array:
         """The NTKs of a batch, (count, n_L, n_L, N, N)."""
         return jax.vmap(self.ntk_one, in_axes=(0, None))(params, X)

@@ -143,29 +143,14 @@ def train_ensemble(
     Raises if a network has not reached its targets to `tolerance` after `steps` steps.
     """
     X, y, chosen = check_data(X, y, train, networks.widths[-1])
-    picked = np.array(chosen)
-
-    @jax.jit
-    def both(key: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
-        params = networks.sample(key, batch)
-        linear = sum(linearized_outputs(networks, params, X, y, chosen)) / 2
-        ends = [trained_outputs(networks, p, X, y, chosen, algorithm, steps) for p in (params, flip_last_layer(params))]
-        products = sum(jnp.einsum("cia,cjb->cijab", end, end) for end in ends) / 2
-        worst = jnp.max(jnp.abs(jnp.stack(ends)[..., picked] - y.T))
-        return sum(ends) / 2, linear, products, worst
-
-    @jax.jit
-    def only_linear(key: jax.Array) -> jax.Array:
-        return sum(linearized_outputs(networks, networks.sample(key, batch), X, y, chosen)) / 2
-
     root = jax.random.key(seed)
     rounds, extra = -(-pairs // batch), -(-linear_pairs // batch)
     trained, linear, products, worst = [], [], [], 0.0
     with _progress(rounds + extra, progress) as tick:
         for index in range(rounds + extra):
-            key = jax.random.fold_in(root, index)
+            params = networks.sample(jax.random.fold_in(root, index), batch)
             if index < rounds:
-                end, start, product, miss = both(key)
+                end, start, product, miss = _pair(params, X, y, networks, chosen, algorithm, steps)
                 trained.append(np.asarray(end))
                 products.append(np.asarray(product))
                 worst = max(worst, float(miss))
@@ -175,10 +160,34 @@ def train_ensemble(
                         "smaller learning rate."
                     )
             else:
-                start = only_linear(key)
+                start = _linear_pair(params, X, y, networks, chosen)
             linear.append(np.asarray(start))
             tick()
     return EnsembleResult(np.concatenate(trained), np.concatenate(linear), np.concatenate(products), worst)
+
+
+@partial(jax.jit, static_argnums=(3, 4, 5, 6))
+def _pair(
+    params: Params,
+    X: jax.Array,
+    y: jax.Array,
+    networks: Networks,
+    train: tuple[int, ...],
+    algorithm: Algorithm,
+    steps: int,
+) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
+    """Averages over each pair: trained outputs, linearized ones, products of trained ones; and the worst error."""
+    ends = jnp.stack(
+        [trained_outputs(networks, p, X, y, train, algorithm, steps) for p in (params, flip_last_layer(params))]
+    )
+    products = jnp.einsum("scia,scjb->cijab", ends, ends) / 2
+    worst = jnp.max(jnp.abs(ends[..., np.array(train)] - y.T))
+    return ends.mean(axis=0), _linear_pair(params, X, y, networks, train), products, worst
+
+
+@partial(jax.jit, static_argnums=(3, 4))
+def _linear_pair(params: Params, X: jax.Array, y: jax.Array, networks: Networks, train: tuple[int, ...]) -> jax.Array:
+    return jnp.stack(linearized_outputs(networks, params, X, y, train)).mean(axis=0)
 
 
 class _progress:

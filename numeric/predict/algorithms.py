@@ -147,6 +147,9 @@ class Schedule(Algorithm):
 
     etas: Sequence[float]
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "etas", tuple(float(rate) for rate in self.etas))
+
     @property
     def stages(self) -> int:  # type: ignore[override]
         return len(self.etas) - 1
