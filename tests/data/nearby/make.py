@@ -5,6 +5,7 @@ and separation: tests/data/nearby/{tanh,selu}.json. Two-dimensional quadrature; 
 """
 
 import json
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -71,7 +72,7 @@ def selu(rule):
         edges = np.sort(np.mod([np.pi / 2, 3 * np.pi / 2, np.pi / 2 + psi, 3 * np.pi / 2 + psi], 2 * np.pi))
         edges = np.append(edges, edges[0] + 2 * np.pi)
         totals = np.zeros(4)
-        for low, high in zip(edges, edges[1:]):
+        for low, high in pairwise(edges):
             angle = (low + high) / 2 + (high - low) / 2 * nodes
             weight = np.outer((high - low) / 2 * weights, radial)
             plus = np.sqrt(K) * np.outer(np.cos(angle), radius)
