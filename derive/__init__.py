@@ -1,39 +1,27 @@
 """The effective theory of deep learning at finite width, derived: exact Gaussian calculus, recursions, asymptotics.
 
 The names below are imported when they are first used, so that `import derive` is fast; it never imports jax.
+
+>>> import derive
+>>> derive.activation("tanh").criticality().universality_class
+'K*=0'
 """
 
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from derive.activations import Activation, activation
-    from derive.asymptotics import asymptotics, exponents
-    from derive.criticality import criticality
-    from derive.gaussian import expect
-    from derive.network import recursion
+from typing import Any
 
 _HOMES = {
     "Activation": "derive.activations",
     "activation": "derive.activations",
-    "asymptotics": "derive.asymptotics",
-    "criticality": "derive.criticality",
     "exponents": "derive.asymptotics",
     "expect": "derive.gaussian",
+    "fixed_points": "derive.criticality",
     "recursion": "derive.network",
 }
 
-__all__ = [
-    "Activation",
-    "activation",
-    "asymptotics",
-    "criticality",
-    "expect",
-    "exponents",
-    "recursion",
-]
+__all__ = list(_HOMES)
 
 
 def __getattr__(name: str) -> Any:

@@ -174,11 +174,11 @@ class Activation:
 
         return fixed_points(self, C_b, C_W)
 
-    def exponents(self, learning_rates: str = "equivalence", point: int = 0) -> Any:
+    def exponents(self, learning_rates: str = "equivalence", point: int = 0, **options: Any) -> Any:
         """Critical exponents and coefficients of every tensor: see `derive.asymptotics`."""
         from derive.asymptotics import exponents
 
-        return exponents(self, learning_rates=learning_rates, point=point)
+        return exponents(self, learning_rates=learning_rates, point=point, **options)
 
     def asymptotics(self, tensor: str, **options: Any) -> Any:
         """The large-depth series of one tensor: see `derive.asymptotics`."""

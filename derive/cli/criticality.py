@@ -88,10 +88,11 @@ def _show(found: dict[str, Any]) -> None:
     console.print(_heading(found))
     console.print(f"class: {found['class']}\n")
     if found["points"]:
-        rows = [[*(number(p[key]) for key in ("K_star", "C_W", "C_b")), p["stability"]] for p in found["points"]]
-        if found["points"][0]["K_star"]["exact"] == "K":
-            rows[0][0] = "any K"
-        console.print(_table(rows, "K*", "C_W", "C_b", "stability"))
+        rows = []
+        for index, point in enumerate(found["points"]):
+            kernel = "any K" if point["K_star"]["exact"] == "K" else number(point["K_star"])
+            rows.append([str(index), kernel, number(point["C_W"]), number(point["C_b"]), point["stability"]])
+        console.print(_table(rows, "point", "K*", "C_W", "C_b", "stability"))
         console.print()
     console.print(found["reason"] + "\n")
     console.print("How it was found")

@@ -21,6 +21,7 @@ from derive.criticality.scan import HIGHEST, LOWEST, isolate, square_integrand
 from derive.criticality.susceptibility import chi_parallel, chi_perp, closed_form, kernel_step, number
 from derive.errors import DeriveError
 from derive.gaussian import series
+from derive.numbers import exact
 from derive.symbols import C_W, C_b, K
 
 DIGITS = 30
@@ -52,8 +53,6 @@ class FixedPoint:
         return _depth(self.chi_perp)
 
     def to_json(self) -> dict[str, Any]:
-        from derive.cli.output import exact
-
         return {
             "K_star": exact(self.K_star),
             "chi_parallel": exact(self.chi_parallel),
@@ -76,8 +75,6 @@ class FixedPoints:
     reason: str
 
     def to_json(self) -> dict[str, Any]:
-        from derive.cli.output import exact
-
         return {
             "activation": self.activation.name,
             "expression": str(self.activation.expression),

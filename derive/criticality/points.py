@@ -8,6 +8,7 @@ from typing import Any
 import sympy as sp
 
 from derive.activations import Activation
+from derive.numbers import exact
 
 SCALE_INVARIANT = "scale-invariant"
 ZERO = "K*=0"
@@ -37,8 +38,6 @@ class CriticalPoint:
     approach: tuple[sp.Expr, sp.Expr] | None = None
 
     def to_json(self) -> dict[str, Any]:
-        from derive.cli.output import exact
-
         return {
             "K_star": exact(self.K_star),
             "C_W": exact(self.C_W),
