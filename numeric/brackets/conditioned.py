@@ -82,19 +82,29 @@ def geometry(K: Array, a: Array, b: Array, labels: Array, single: bool) -> Geome
     return Geometry(on_a, on_b, jnp.stack([first, second]), s, r, r * size)
 
 
-def smoothed(functions: Functions, z: Array, s: Array, table: Array, highest: int, lowest: int) -> dict[int, Array]:
-    """C^k_{c,n}(q) for lowest <= k <= highest: {k: (n, M, Q)}, from sigma^(k) at z of shape (M, Q, Y).
+def smoothed(functions: Functions, z: Array, s: Array, table: Array, orders: range, upward: bool) -> dict[int, Array]:
+    """C^k_{c,n}(q) for the orders k: {k: (n, M, Q)}, from values at z of shape (M, Q, Y).
 
-    Only the highest derivative is expanded in full: C^k_n = s C^{k+1}_{n-1} / sqrt(n).
+    s C^{k+1}_n = sqrt(n + 1) C^k_{n+1}. Downward from the highest derivative, which is safe for every s, or, where no
+    s is small, upward from the lowest, which evaluates only one function (the table has the extra rows).
     """
-    n = table.shape[0]
-    top = jnp.einsum("ny,cqy->ncq", table, functions.derivatives(z, highest))
-    out = {highest: top}
-    factor = s[None, :, None] / jnp.sqrt(jnp.arange(1, n, dtype=s.dtype))[:, None, None]
+    lowest, highest = orders[0], orders[-1]
+    rows = table.shape[0]
+    root = jnp.sqrt(jnp.arange(1, rows, dtype=s.dtype))[:, None, None]
+    if upward:
+        n = rows - (highest - lowest)
+        current = jnp.einsum("ny,cqy->ncq", table, functions.derivatives(z, lowest))
+        out = {lowest: current[:n]}
+        for k in range(lowest + 1, highest + 1):
+            current = current[1:] * (root[: current.shape[0] - 1] / s[None, :, None])
+            out[k] = current[:n]
+        return out
+    current = jnp.einsum("ny,cqy->ncq", table, functions.derivatives(z, highest))
+    out = {highest: current}
     for k in range(highest - 1, lowest - 1, -1):
         zeroth = jnp.einsum("y,cqy->cq", table[0], functions.derivatives(z, k))
-        top = jnp.concatenate([zeroth[None], top[:-1] * factor])
-        out[k] = top
+        current = jnp.concatenate([zeroth[None], current[:-1] * (s[None, :, None] / root)])
+        out[k] = current
     return out
 
 
@@ -103,6 +113,7 @@ def conditioned(
     patterns: tuple[Pattern, ...],
     n: int,
     single: bool,
+    upward: bool,
     K: Array,
     pair: Array,
     labels: Array,
@@ -117,17 +128,17 @@ def conditioned(
     """
     g = geometry(K, pair[0], pair[1], labels, single)
     plan = families(patterns)
-    highest = max(max(p[2:]) for p in patterns)
-    lowest = min(min(p[2:]) for p in patterns)
+    orders = range(min(min(p[2:]) for p in patterns), max(max(p[2:]) for p in patterns) + 1)
+    rows = n + (len(orders) - 1 if upward else 0)
     weights = gaussian_weights(y, y_step)
-    _, table = hermite_rows(y, (jnp.zeros_like(weights), weights), jnp.zeros((), y.dtype), n)
+    _, table = hermite_rows(y, (jnp.zeros_like(weights), weights), jnp.zeros((), y.dtype), rows)
 
     def chunk(total: list, node: Array) -> tuple[list, None]:
         x, w = node[:2], node[2]
         outer_a = {i: functions.derivatives(g.a @ x, i) for i in {f.i for f in plan}}
         outer_b = {j: functions.derivatives(g.b @ x, j) for j in {f.j for f in plan}}
         means = g.labels.T @ x
-        c = smoothed(functions, means[:, :, None] + g.s[:, None, None] * y, g.s, table, highest, lowest)
+        c = smoothed(functions, means[:, :, None] + g.s[:, None, None] * y, g.s, table, orders, upward)
         added = []
         for f, (series, lower) in zip(plan, total):
             weight = w * outer_a[f.i] * outer_b[f.j]

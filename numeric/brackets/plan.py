@@ -87,11 +87,12 @@ def hermite_table(nodes: np.ndarray, n: int) -> np.ndarray:
 
 
 def converged_step(
-    functions: Functions, products: Iterable[tuple[int, ...]], variance: float, tolerance: float
+    functions: Functions, products: Iterable[tuple[int, ...]], variance: float, tolerance: float, shift: float = 0.0
 ) -> float:
     """The coarsest step at which all <product of sigma^(k)(z)> at one input of this variance have converged.
 
-    Accuracy is relative to the integral of the absolute value.
+    Accuracy is relative to the integral of the absolute value. A `shift` of the mean (in standard deviations) keeps
+    integrals of single odd functions from vanishing.
     """
     products = list(products)
     orders = sorted({k for product in products for k in product})
@@ -102,7 +103,7 @@ def converged_step(
         nodes = half_line(step, radius)
         nodes = np.concatenate([nodes, -nodes])
         weights = step / np.sqrt(2 * np.pi) * np.exp(-(nodes**2) / 2)
-        values = {k: evaluate(functions, k, scale * nodes) for k in orders}
+        values = {k: evaluate(functions, k, scale * (nodes + shift)) for k in orders}
         terms = np.array([weights * np.prod([values[k] for k in product], axis=0) for product in products])
         return terms.sum(axis=1), np.abs(terms).sum(axis=1)
 
@@ -119,7 +120,7 @@ def converged_step(
 
 def gaussian_radius(tolerance: float) -> float:
     """Beyond this many standard deviations the Gaussian, polynomial growth included, is below the tolerance."""
-    return float(np.sqrt(2 * np.log(1 / max(tolerance, 1e-17))) + 1.2)
+    return float(np.sqrt(2 * np.log(1 / max(tolerance, 1e-17))) + 0.4)
 
 
 @jax.tree_util.register_dataclass

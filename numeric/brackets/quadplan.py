@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
-from itertools import combinations_with_replacement, permutations
+from itertools import combinations, combinations_with_replacement, permutations
 from typing import NamedTuple
 
 import jax
@@ -68,6 +68,7 @@ class Bucket:
     y_step: jax.Array
     n: int = field(metadata={"static": True})
     single: bool = field(metadata={"static": True})
+    upward: bool = field(metadata={"static": True})  # spreads are large enough to derive C^k from C^0 alone
 
 
 @jax.tree_util.register_dataclass
@@ -140,11 +141,14 @@ def plane_nodes(step: float, radius: float, half: bool, single: bool, chunk: int
     return nodes.reshape(3, count, chunk).transpose(1, 0, 2)
 
 
-def _needs(K: np.ndarray, lengths: np.ndarray, variance: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Series length for conditioning on (a, b) and expanding (c, d), spreads s_c given (a, b), and 1 - rho_ab^2."""
+def _needs(K: np.ndarray, lengths: np.ndarray, variance: float) -> tuple[np.ndarray, ...]:
+    """Series length for conditioning on (a, b) and expanding (c, d), largest spread s_c given (a, b) in units of
+    sqrt(variance), smallest s_c, and 1 - rho_ab^2.
+    """
     size = K.shape[-1]
     need = np.zeros((size,) * 4, dtype=np.int16)
     spread = np.zeros((size,) * 3)
+    lower = np.full((size,) * 3, np.inf)
     gap = np.ones((size, size))
     for kernel in K:
         diagonal = np.diagonal(kernel)
@@ -169,7 +173,8 @@ def _needs(K: np.ndarray, lengths: np.ndarray, variance: float) -> tuple[np.ndar
                 )
                 need[b, a] = need[a, b]
                 spread[a, b] = spread[b, a] = np.maximum(spread[a, b], relative)
-    return need, spread, gap
+                lower[a, b] = lower[b, a] = np.minimum(lower[a, b], s)
+    return need, spread, lower, gap
 
 
 def _choose(quadruples: np.ndarray, need: np.ndarray, gap: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -181,19 +186,20 @@ def _choose(quadruples: np.ndarray, need: np.ndarray, gap: np.ndarray) -> tuple[
     singular = (a != b) & (gap[a, b] < SINGULAR)
     cost = length + np.where(singular, 1e6 * (2 - gap[a, b]), 0.0)
     group = np.arange(size) % 3
-    cheap = (a == b) | ((group[a] == group[b]) & ~singular)
+    distinct = (a != b).all(axis=1)
+    cheap = (a == b) | ((group[a] == group[b]) & ~singular & distinct[:, None])
     restricted = np.where(cheap, cost, np.inf)
     best = restricted.min(axis=1)
     finite = best[np.isfinite(best)]
-    cut = np.quantile(finite, 0.95) + 8 if finite.size else 0.0
-    distinct = (a != b).all(axis=1)
-    hard = (best > cut) & (best > 1.3 * cost.min(axis=1)) & (distinct | (best > 2 * cost.min(axis=1)))
+    cut = 2 * np.median(finite) + 16 if finite.size else 0.0
+    hard = (best > cut) & (best > 1.3 * cost.min(axis=1)) & (distinct | (best > 200))
     used = cheap.copy()
     chosen = np.argmin(cost[hard], axis=1)
     extra = np.zeros((size, size), dtype=bool)
     rows = np.flatnonzero(hard)
     extra[a[rows, chosen], b[rows, chosen]] = True
     used |= extra[a, b] | extra[b, a]
+    used &= (a == b) | distinct[:, None] | hard[:, None]
     final = np.where(used, cost, np.inf)
     option = np.argmin(final, axis=1)
     return option, np.take_along_axis(length, option[:, None], axis=1)[:, 0]
@@ -225,10 +231,12 @@ def make_quadruple_plan(
     quadruples = sorted_quadruples(size)
     orders = sorted({k for p in patterns for k in p})
     step = converged_step(functions, patterns, variance, tolerance)
-    smooth = converged_step(functions, [(k, k) for k in orders], variance, tolerance)
+    couples = sorted({pair for p in patterns for pair in combinations(p, 2)})
+    apart = converged_step(functions, couples, variance, 0.3 * tolerance)
+    smooth = converged_step(functions, [(k,) for k in orders], variance, 0.3 * tolerance, shift=0.4)
     sizes = term_sizes(functions, orders, variance, smooth, LONGEST if variance > 1 else 96)
     lengths = series_lengths(sizes, 0.1 * tolerance)
-    need, spread, gap = _needs(K, lengths, variance)
+    need, spread, lower, gap = _needs(K, lengths, variance)
     option, length = _choose(quadruples, need, gap)
     if length.max() > LONGEST:
         raise NumericError(
@@ -242,13 +250,18 @@ def make_quadruple_plan(
         members = np.flatnonzero(single == alone)
         if not members.size:
             continue
-        parts = [members]
-        low = ladder(np.quantile(length[members], 0.9) + 1, 1.4)
-        if not alone and size >= 12 and length[members].max() >= 1.5 * low:
-            parts = [members[length[members] < low], members[length[members] >= low]]
-        for part in parts:
-            work = _Work(quadruples, option, picked, length, spread, part, alone)
-            buckets.append(_bucket(functions, work, sizes, step, smooth, tolerance))
+        if alone:
+            parts = [(members, step)]
+        else:
+            a, b, c, d = picked[members].T
+            # poles of different factors stay apart if no label is nearly a function of the others
+            easy = (gap[a, b] > 0.2) & (np.minimum(lower[a, b, c], lower[a, b, d]) > 0.3 * np.sqrt(variance))
+            parts = [(members[easy], apart), (members[~easy], step)]
+        for part, its_step in parts:
+            if part.size:
+                work = _Work(quadruples, option, picked, length, spread, part, alone)
+                upward = not alone and its_step == apart and variance > 1e-3 and tolerance > 1e-11
+                buckets.append(_bucket(functions, work, sizes, its_step, smooth, tolerance, upward))
     return QuadruplePlan(tuple(buckets), None, jnp.asarray(tolerance), size, "conditioned")
 
 
@@ -311,7 +324,7 @@ class _Work(NamedTuple):
 
 
 def _bucket(
-    functions: Functions, work: _Work, sizes: np.ndarray, step: float, smooth: float, tolerance: float
+    functions: Functions, work: _Work, sizes: np.ndarray, step: float, smooth: float, tolerance: float, upward: bool
 ) -> Bucket:
     quadruples, members, single = work.quadruples, work.members, work.single
     size = int(quadruples.max()) + 1
@@ -339,15 +352,15 @@ def _bucket(
     n = ladder(work.length[members].max() + 1, 1.4)
     widest = float(np.max(work.spread[picked[:, 0], picked[:, 1]][np.arange(len(picked))[:, None], picked[:, 2:]]))
     row = min(int(np.searchsorted(SPREADS, widest)), SPREADS.size - 1)
-    y_step = 2 * np.pi / (max(2 * np.pi / smooth * widest, 2 * np.pi / 0.9) + np.sqrt(n))
+    y_step = min(smooth / max(widest, 1e-3), 0.9, 2 * np.pi / (np.sqrt(2 * np.log(1 / tolerance)) + np.sqrt(n) / 2))
     reach = np.arange(4.0, 40.0, 0.25)
     tails = np.abs(hermite_table(reach, n)) * np.exp(-(reach**2) / 2) * np.maximum(sizes[row, :n], 1e-300)[:, None]
     far = reach[np.flatnonzero(tails.max(axis=0) > 0.1 * tolerance)]
     y = half_line(y_step, max(radius, far[-1] + 0.25 if far.size else 0.0))
     y = np.concatenate([-y[::-1], y])
-    chunk = int(np.clip(2**20 // (M * y.size), 64, 1024))
+    chunk = int(np.clip(2**18 // (M * y.size), 64, 1024))
     nodes = plane_nodes(step, radius, functions.parity != 0, single, chunk)
     return Bucket(
         jnp.asarray(pairs), jnp.asarray(labels), jnp.asarray(targets), jnp.asarray(options), jnp.asarray(slots),
-        jnp.asarray(nodes), jnp.asarray(y), jnp.asarray(y_step), n, single,
+        jnp.asarray(nodes), jnp.asarray(y), jnp.asarray(y_step), n, single, upward,
     )  # fmt: skip

@@ -47,7 +47,7 @@ def _fill(functions: Functions, components: tuple[Pattern, ...], bucket: Bucket,
     def job(out: Array, item: tuple[Array, ...]) -> tuple[Array, None]:
         pair, labels, targets, options, slots = item
         values = conditioned(
-            functions, components, bucket.n, bucket.single, K, pair, labels, nodes, y, y_step
+            functions, components, bucket.n, bucket.single, bucket.upward, K, pair, labels, nodes, y, y_step
         )  # (components, M, M)
         picked = values[table[options], targets[:, :1], targets[:, 1:]]  # (T, components)
         return out.at[slots].set(picked), None
