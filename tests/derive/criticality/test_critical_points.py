@@ -196,3 +196,19 @@ def test_stability_beyond_all_powers() -> None:
     """max(z, -1): K' = K up to exp(-1/(2K)); clipping makes K fall."""
     point = criticality("max(z,-1)").points[0]
     assert (point.K_star, point.C_W, point.stability) == (0, 1, "stable")
+
+
+def test_rescaling_the_argument_rescales_the_point() -> None:
+    """sigma(2z)/2 has K* -> K*/4, C_b -> C_b/4 and the same C_W."""
+    one, two = criticality("swish").points[0], criticality("swish(beta=2)").points[0]
+    for a, b in ((one.K_star, 4 * two.K_star), (one.C_b, 4 * two.C_b), (one.C_W, two.C_W)):
+        assert abs(a - b) < sp.Float("1e-26")
+
+
+def test_several_points_are_all_listed() -> None:
+    """z^3 - z: <s s''> = 18 K^2 - 6 K vanishes at 1/3, where <s' s'> = 1 - 6 K + 27 K^2 = 2; and K* = 0."""
+    points = criticality("z^3 - z").points
+    assert [(p.K_star, p.C_W) for p in points] == [(0, 1), (sp.Rational(1, 3), sp.Rational(1, 2))]
+    third = sp.Rational(1, 3)
+    square = third - 6 * third**2 + 15 * third**3  # <s s>
+    assert points[1].C_b == third - square / 2
