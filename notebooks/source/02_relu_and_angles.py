@@ -1,7 +1,7 @@
 # %% [markdown]
 # # ReLU and finite angles
-# A kink makes life different: some tensors do not exist, the kernel does not move at all, and two inputs must be followed
-# at finite angle.
+# A kink makes life different: some tensors do not exist, the kernel does not move at all, and two inputs must be
+# followed at finite angle.
 
 # %%
 import matplotlib.pyplot as plt

@@ -10,11 +10,9 @@ import numpy as np
 import derive
 
 for name in ("gelu", "swish"):
-    found = derive.activation(name).criticality()
-    for point in found.points:
-        print(
-            f"{name:6} K* = {float(point.K_star):.8g}  C_W = {float(point.C_W):.8g}  C_b = {float(point.C_b):.8g}  {point.stability}"
-        )
+    for point in derive.activation(name).criticality().points:
+        K_star, C_W, C_b = (float(x) for x in (point.K_star, point.C_W, point.C_b))
+        print(f"{name:6} K* = {K_star:.8g}  C_W = {C_W:.8g}  C_b = {C_b:.8g}  {point.stability}")
 
 # %% [markdown]
 # GELU's fixed point is exact:

@@ -31,7 +31,12 @@ f
 # %%
 layers = np.arange(2, depth + 1)
 diagonal = np.arange(len(X))
-ratio = lambda t, b: np.mean([float(t[i, i, i, i] / b[i, i] ** 2) for i in diagonal]) / n
+
+
+def ratio(t, b):
+    return np.mean([float(t[i, i, i, i] / b[i, i] ** 2) for i in diagonal]) / n
+
+
 kernel = [ratio(f.layer(l).V, f.layer(l).K) for l in layers]
 ntk = [ratio(f.layer(l).B, f.layer(l).Theta) for l in layers]
 slope = float(derive.activation("tanh").exponents().ratios["V"].coefficient)
@@ -49,12 +54,13 @@ axes.legend()
 # %%
 import jax
 
-kernel_of = lambda C_W: flow("tanh", X, depth=4, width=n, C_W=C_W, tensors=["K"], plan=g.plan).K[0, 0]
 g = flow("tanh", X, depth=4, width=n, C_W=1.0, tensors=["K"])
+
+
+def kernel_of(C_W):
+    return flow("tanh", X, depth=4, width=n, C_W=C_W, tensors=["K"], plan=g.plan).K[0, 0]
+
+
 step = 1e-5
-print(
-    "grad",
-    float(jax.grad(kernel_of)(1.0)),
-    " difference quotient",
-    float((kernel_of(1 + step) - kernel_of(1 - step)) / (2 * step)),
-)
+print("grad               ", float(jax.grad(kernel_of)(1.0)))
+print("difference quotient", float((kernel_of(1 + step) - kernel_of(1 - step)) / (2 * step)))
