@@ -119,7 +119,12 @@ def _sum(terms: list[GaussianIntegral], digits: int, stop_at_growth: bool) -> Ev
         tolerance = scale * mpfr(10) ** -(digits + GUARD - 1)
         total, error = _accurate(terms, bits, digits + GUARD + lost, tolerance)
         if abs(total) >= scale / 100:
-            return Evaluation(to_mpf(total), to_mpf(error), True)
+            if error <= abs(total) * mpfr(10) ** -digits:
+                return Evaluation(to_mpf(total), to_mpf(error), True)
+            noise += digits // 2 + 5  # rounding was worse than foreseen
+            if noise > 4 * digits + 200:
+                raise DeriveError("The expectation could not be evaluated to that precision: rounding errors dominate.")
+            continue
         if scale <= smallest:
             return Evaluation(mpmath.mpf(0), to_mpf(abs(total) + error), False)
         scale = max(abs(total), tolerance) if abs(total) > 100 * tolerance else tolerance

@@ -6,7 +6,7 @@ import pytest
 from gaussian_reference import HAND, homogeneous_pair, one_label, two_labels
 
 from derive.errors import DeriveError, DivergentExpectation
-from derive.gaussian import Bracket, Sigma, evaluate, parse_bracket, value
+from derive.gaussian import Bracket, Sigma, evaluate, exact, parse_bracket, value
 
 SMOOTH_AND_KINKED = ["tanh", "softsign", "swish", "arctan", "softplus", "gelu", "elu"]
 
@@ -160,3 +160,31 @@ def test_not_positive_semidefinite_with_three_labels():
 def test_divergence_is_not_a_number():
     with pytest.raises(DivergentExpectation):
         value(parse_bracket("s0'' s0''"), "relu", 1)
+
+
+@pytest.mark.parametrize(
+    "formula",
+    ["sin(z + 1)", "z*exp(-z**2) + exp(z)", "erf(z + 1)", "Max(z, 0)**2", "exp(-Abs(z)) + z", "Max(z, 0)*erf(z)"],
+)
+def test_formulas_of_a_user(formula):
+    """Symbolic rules and quadrature share no code: they must agree on formulas that neither knows."""
+    for pattern, K in (("s0 s0'", "0.5"), ("s0 s0''", "3.5"), ("s0 s1'", [[1, "0.5"], ["0.5", 2]])):
+        closed = exact(parse_bracket(pattern), formula, K)
+        if closed is None:
+            assert "Abs" in formula and pattern == "s0 s1'"
+            continue
+        found = evaluate(parse_bracket(pattern), formula, K, 16, closed_forms=False).value
+        assert abs(found - mp.mpf(str(closed.evalf(25)))) <= 1e-15 * abs(found)
+
+
+@pytest.mark.slow
+def test_four_labels():
+    """<tanh_0 tanh_1 tanh_2 tanh_3> against a plain four-dimensional trapezoid in float64."""
+    K = np.array([[1, 0.5, 0.25, 0.1], [0.5, 2, -0.5, 0.2], [0.25, -0.5, 0.5, 0.3], [0.1, 0.2, 0.3, 1]])
+    L = np.linalg.cholesky(K)
+    y = np.arange(-7, 7.001, 0.35)
+    w = 0.35 * np.exp(-y * y / 2) / np.sqrt(2 * np.pi)
+    grid = np.stack(np.meshgrid(y, y, y, y, indexing="ij"))
+    integrand = np.prod(np.tanh(np.einsum("ab,bijkl->aijkl", L, grid)), axis=0)
+    wanted = np.einsum("i,j,k,l,ijkl", w, w, w, w, integrand)
+    assert abs(float(value(parse_bracket("s0 s1 s2 s3"), "tanh", K, 4)) / wanted - 1) < 1e-4
