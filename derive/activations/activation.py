@@ -17,7 +17,7 @@ import sympy as sp
 
 from derive.activations.builtin import ALIASES, BUILTIN
 from derive.activations.domain import check_pieces
-from derive.activations.parser import parse_call, parse_formula
+from derive.activations.parser import MAX_DEGREE, parse_call, parse_formula
 from derive.activations.pieces import identically_zero, split
 from derive.activations.taylor import taylor_coefficients
 from derive.errors import FormulaError
@@ -86,8 +86,8 @@ class Activation:
     @cached_property
     def first_delta_order(self) -> int | None:
         """The lowest order of a derivative that holds a delta function; None for a smooth activation."""
-        orders = [next(j for j in range(64) if self.jump(j, kink) != 0) + 1 for kink in self.kinks]
-        return min(orders, default=None)
+        orders = (j + 1 for j in range(2 * MAX_DEGREE) for kink in self.kinks if self.jump(j, kink) != 0)
+        return next(orders, None)
 
     def _piece(self, point: sp.Expr, side: str | None) -> sp.Expr:
         index = sum(1 for kink in self.kinks if kink < point or (kink == point and side == "+"))
@@ -97,9 +97,8 @@ class Activation:
 
     def one_sided(self, order: int, at: sp.Expr | int = 0, side: str | None = None) -> tuple[sp.Expr, ...]:
         """Taylor coefficients c_0 ... c_order at a point, from one side where it is a kink."""
-        return self._taylor(max(8, 1 << (order - 1).bit_length()) if order > 0 else 8, sp.sympify(at), side)[
-            : order + 1
-        ]
+        rounded = max(8, 1 << max(order - 1, 0).bit_length())  # to a power of two, so that few orders are computed
+        return self._taylor(rounded, sp.sympify(at), side)[: order + 1]
 
     @lru_cache(maxsize=256)  # noqa: B019
     def _taylor(self, order: int, at: sp.Expr, side: str | None) -> tuple[sp.Expr, ...]:
