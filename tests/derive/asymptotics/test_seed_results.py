@@ -181,7 +181,11 @@ def test_why_the_taylor_expansion_in_eta_fails():
     relu = activation("relu")
     x, b, eps = sp.Rational(1, 2), sp.Rational(1, 4), sp.Integer(3)
     slope = relu.derivative_pieces(1)[1]
-    for eta, expected in ((sp.Rational(1, 5), -sp.Rational(3, 5)), (sp.Rational(1, 3), -x - b), (sp.Integer(2), -x - b)):
+    for eta, expected in (
+        (sp.Rational(1, 5), -sp.Rational(3, 5)),
+        (sp.Rational(1, 3), -x - b),
+        (sp.Integer(2), -x - b),
+    ):
         db = -eta * slope * eps
         assert db == -eta * eps
         assert relu(x + b + db) - relu(x + b) == expected

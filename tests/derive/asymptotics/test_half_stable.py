@@ -1,0 +1,109 @@
+"""Half-stable activations. The asymptotic regime begins beyond l ~ 10^4 (gelu) or 10^6 (swish), out of an iteration's
+reach for the tensors that carry powers of chi_perp, so three things are compared: the series solve the exact recursions
+(with brackets integrated at the series' own K) at depths of 10^10 and more; the plateau's polynomials follow the iterated
+recursions; and the kernel follows its iteration at l = 10^5 within the two-term series' accuracy."""
+
+import json
+from pathlib import Path
+
+import mpmath
+import numpy as np
+import pytest
+import sympy as sp
+
+from derive import symbols
+from derive.activations import activation
+from derive.asymptotics import exponents
+from derive.asymptotics.api import problem, solution
+from derive.asymptotics.iterate import Real, iterate
+from derive.asymptotics.solve import network_equations
+from derive.gaussian import Bracket, value
+from derive.network.component import Component
+
+DATA = Path(__file__).parents[2] / "data" / "asymptotics"
+TENSORS = tuple(["K", "Theta", "V", "G1", "D", "F", "H1", "A", "B", "P", "Q", "R", "S", "T", "U"])
+
+
+def residuals(name, layer, corrections):
+    """l (T(l+1) - right-hand side at l) / T(l) for every tensor, the right-hand side with integrated brackets."""
+    with mpmath.workdps(60):
+        solved = solution(problem(name, "equivalence", 0, "7/10", "13/10"))
+        system = solved.system(corrections)
+        names = system.ring.names
+        constants = {n: mpmath.mpf(0) for n in names if n.startswith("c_")}
+        here = {t: system.solve(t).evaluate(layer, constants, 50) for t in system.equations}
+        following = {t: system.solve(t).evaluate(layer + 1, constants, 50) for t in system.equations}
+        power = mpmath.mpf(str(solved.background.p_perp))
+        table = {
+            symbols.C_b: solved.problem.C_b,
+            symbols.C_W: solved.problem.C_W,
+            symbols.lambda_b: sp.Float(mpmath.mpf(7) / 10 * mpmath.mpf(layer + 1) ** -power, 50),
+            symbols.lambda_W: sp.Float(mpmath.mpf(13) / 10 * mpmath.mpf(layer + 1) ** -power, 50),
+        }
+        sigma = activation(name)
+        numbers = {}
+        found = {}
+        for tensor, equation in system.equations.items():
+            for b in equation.expression.atoms(Bracket) - set(numbers):
+                numbers[b] = sp.Float(value(b, sigma, here["K"], 34), 50)
+            components = {c: sp.Float(here[c.name], 50) for c in equation.expression.atoms(Component)}
+            right = mpmath.mpf(str(equation.expression.xreplace({**table, **numbers, **components})))
+            found[tensor] = layer * abs((following[tensor] - right) / here[tensor])
+        return found
+
+
+def check_residuals(name, layer, corrections):
+    """Leading orders of both sides cancel; what is left is smaller by l^(-corrections), here and ten times deeper."""
+    near, far = (residuals(name, n, corrections) for n in (layer, 10 * layer))
+    for tensor in near:
+        assert near[tensor] < 1e-2, tensor
+        assert far[tensor] < near[tensor] * mpmath.mpf(10) ** (-corrections + 0.4), tensor
+
+
+def test_gelu_series_solve_the_exact_recursions():
+    check_residuals("gelu", 10**8, 1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "layer", "corrections"), [("gelu", 10**9, 2), ("swish", 10**12, 1)])
+def test_series_solve_the_exact_recursions(name, layer, corrections):
+    check_residuals(name, layer, corrections)
+
+
+@pytest.mark.parametrize(("name", "depth"), [("gelu", 400), ("swish", 400)])
+def test_plateau_polynomials_follow_the_iteration(name, depth):
+    """K^(1) = K*: every tensor of the exact recursions is the polynomial that `plateau` gives."""
+    task = problem(name, "constant", 0, "7/10", "13/10", plateau=True)
+    solved = solution(task)
+    star, bias, weight = (sp.N(x, 30) for x in (task.point.K_star, task.C_b, task.C_W))
+    theta = sp.Rational(7, 10) + sp.Rational(13, 10) * (star - bias) / weight
+    state = iterate(
+        activation(name),
+        network_equations(),
+        {"K": str(star), "Theta": str(theta.evalf(25))},
+        {"C_b": str(bias), "C_W": str(weight)},
+        (lambda layer: Real("0.7"), lambda layer: Real("1.3")),
+        [depth],
+    )[depth]
+    for tensor in TENSORS:
+        expected = solved.tensor(tensor).at(depth, digits=20)
+        found = mpmath.mpf(np.format_float_scientific(state[tensor], precision=20, unique=False))
+        assert abs(found / expected - 1) < 1e-9, tensor
+
+
+@pytest.mark.parametrize(("name", "accuracy"), [("gelu", 0.01), ("swish", 0.01)])
+def test_kernel_at_finite_depth(name, accuracy):
+    """K at l = 100000 from the iteration, against the two-term series with its constant fitted at l = 70000."""
+    from derive.asymptotics.fit import match_constants
+
+    data = json.loads((DATA / f"{name}.json").read_text())
+    system = solution(problem(name, "constant", 0, "7/10", "13/10")).system(2)
+    constants = match_constants(system, 70000, {"K": data["layers"]["70000"]["K"]})
+    found = system.solve("K").evaluate(100000, constants)
+    assert abs(found / mpmath.mpf(data["layers"]["100000"]["K"]) - 1) < accuracy
+
+
+def test_the_word_about_depth():
+    """The table says from where on it holds, from which side, and that its numbers are no closed forms."""
+    notes = " ".join(exponents("gelu").notes)
+    assert "from above" in notes and "l ~ 1e+04" in notes and "digits" in notes

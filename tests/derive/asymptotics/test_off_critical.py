@@ -1,0 +1,51 @@
+"""Exponential behaviour off criticality, against the iterated recursions."""
+
+import numpy as np
+import pytest
+
+from derive.activations import activation
+from derive.asymptotics import off_criticality
+from derive.asymptotics.iterate import Real, iterate
+from derive.asymptotics.solve import network_equations
+from derive.errors import DeriveError
+
+
+def run(name, C_b, C_W, layers, start="1"):
+    one = lambda layer: Real(1)  # noqa: E731
+    return iterate(
+        activation(name), network_equations(), {"K": start, "Theta": "1"}, {"C_b": C_b, "C_W": C_W}, (one, one), layers
+    )
+
+
+def test_ordered_phase_reaches_limits():
+    """tanh, C_b = 0.1, C_W = 1.5: both susceptibilities below one, every tensor tends to a number."""
+    found = off_criticality("tanh", "0.1", "1.5")
+    state = run("tanh", "0.1", "1.5", [700])[700]
+    assert 0 < found.chi_parallel < 1 and 0 < found.chi_perp < 1
+    for tensor, behaviour in found.tensors.items():
+        assert behaviour.limit is not None, tensor
+        assert abs(float(state[tensor]) / float(behaviour.limit) - 1) < 1e-11, tensor
+
+
+@pytest.mark.parametrize(("C_W", "layers"), [("1.5", (700, 701)), ("0.5", (60, 61))])
+def test_rates(C_W, layers):
+    """The factor from layer to layer of each tensor is factor * (1 + 1/l)^power, up to terms that are smaller."""
+    found = off_criticality("tanh", 0, C_W)
+    states = run("tanh", "0", C_W, layers)
+    low, high = layers
+    for tensor, behaviour in found.tensors.items():
+        ratio = float(states[high][tensor] / states[low][tensor])
+        expected = float(behaviour.factor) * (1 + 1 / low) ** behaviour.power
+        tolerance = 1e-10 if behaviour.power == 0 else 40 / low**2 * behaviour.power
+        assert abs(ratio / expected - 1) < tolerance, tensor
+        if behaviour.limit is not None:
+            assert np.isclose(float(states[high][tensor]), float(behaviour.limit), rtol=1e-9)
+
+
+def test_refusals():
+    with pytest.raises(DeriveError, match="near criticality"):
+        off_criticality("tanh", 0, 1)
+    with pytest.raises(DeriveError, match="without bound"):
+        off_criticality("relu", 0, 3)
+    with pytest.raises(DeriveError, match="C_W"):
+        off_criticality("tanh", 0, -1)
