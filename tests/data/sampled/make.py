@@ -130,8 +130,8 @@ def controls(matrices, theta, hidden, x, known, outputs):
 
     Layer 1 is exactly Gaussian with the kernel K. So is layer 2 given layer 1, with a fluctuating covariance; the
     linear map that makes this the kernel gives the neurons that the infinitely wide network would have had. Averages
-    over either of sigma sigma and sigma' sigma' have known means. The last ones are the terms j != j' of the output's
-    NTK: products of independent weights of the output layer.
+    over either of sigma sigma and sigma' sigma' have known means. The last ones are terms of the output's NTK that hold
+    products of independent weights of the output layer: of neurons j != j', and of two matrices.
     """
     second = features(matrices, 1, hidden[0], x)
     variance = HYPERPARAMETERS["C_b"][1] + sum(
@@ -148,10 +148,14 @@ def controls(matrices, theta, hidden, x, known, outputs):
     if outputs == 0:
         return upper_triangles(found)
     down = sum(theta[1][m][:, :, None] * SLOPE[m](hidden[0]) for m in matrices if m != "Y")  # (j, m, sample)
-    up = sum(theta[2][m][:outputs, :, None] * SLOPE[m](hidden[1]) for m in matrices if m != "Y")  # (k, j, sample)
+    up_matrices = [theta[2][m][:outputs, :, None] * SLOPE[m](hidden[1]) for m in matrices if m != "Y"]
+    up = sum(up_matrices)  # (k, j, sample)
     through = jnp.einsum("kja,jma->kma", up, down)
     diagonal = jnp.einsum("kja,kjb,jab->ab", up, up, jnp.einsum("jma,jmb->jab", down, down))
     found.append((jnp.einsum("kma,kmb->ab", through, through) - diagonal) / outputs)
+    if len(up_matrices) > 1:  # products of two matrices' signs; the squares of signs do not fluctuate
+        squares = sum(jnp.einsum("kja,kjb->ab", u, u) for u in up_matrices)
+        found.append((jnp.einsum("kja,kjb->ab", up, up) - squares) / outputs)
     return upper_triangles(found)
 
 
@@ -231,6 +235,8 @@ def differential_statistics(key, matrices, w, x, known):
 STATISTICS = (kernel_statistics, ntk_statistics, differential_statistics)
 BLOCKS = (1000, 100, 50)
 """Networks a block."""
+MORE = {("two-matrices", "H"): 3, ("input-skip", "H"): 2}
+"""Times as many networks, where a mean is close to its limit."""
 
 
 def block_estimates(found):
@@ -373,7 +379,8 @@ def make(setup, scale):
         for statistics, name, networks, block in zip(STATISTICS, ("G", "H", ""), counts, BLOCKS):
             key, sub = jax.random.split(key)
             report = lambda text, w=w, s=statistics: print(f"{setup} w={w} {s.__name__}: {text}", flush=True)  # noqa: E731
-            blocks = sample(sub, statistics, (matrices, w, x, known), int(networks * scale), block, report)
+            networks = int(networks * scale * MORE.get((setup, name), 1))
+            blocks = sample(sub, statistics, (matrices, w, x, known), networks, block, report)
             found |= summarize(blocks, count, name)
         data.append((w, found))
     write(setup, data, K, Theta)
