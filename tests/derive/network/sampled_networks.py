@@ -1,6 +1,6 @@
 """Shared by the tests against sampled networks: the stored reference, and derived recursions evaluated in the slow way.
 
-Brackets are Gauss-Hermite sums with 40 nodes a dimension, tensors are filled entry by entry: nothing of `numeric`.
+Brackets are Gauss-Hermite sums over all inputs, tensors are filled entry by entry: nothing of `numeric`.
 """
 
 import json
@@ -16,7 +16,8 @@ from derive.network import GRAM, TENSORS, Component, Layer, initial, recursion
 from derive.symbols import r, z
 
 DATA = Path(__file__).parents[2] / "data" / "sampled"
-NODES = 40
+NODES = {2: 40, 3: 20}
+"""Nodes a dimension, for two and three inputs."""
 
 
 def load(setup):
@@ -27,7 +28,7 @@ class Neuron:
     """Expectations over one Gaussian neuron's preactivations on all inputs."""
 
     def __init__(self, K, activations):
-        x, weights = np.polynomial.hermite_e.hermegauss(NODES)
+        x, weights = np.polynomial.hermite_e.hermegauss(NODES[len(K)])
         grid = np.meshgrid(*[x] * len(K), indexing="ij")
         self.z = np.linalg.cholesky(K) @ np.stack([g.ravel() for g in grid])
         w = weights / weights.sum()
