@@ -179,6 +179,26 @@ def _reduce(factor: Distribution, delta: Delta, others: Sequence[Distribution]) 
     ]
 
 
+@lru_cache(maxsize=1024)
+def features(piece: sp.Expr) -> tuple[tuple[sp.Expr, float], ...]:
+    """(location, inverse width) of the features of an analytic expression: where its functions' arguments turn.
+
+    >>> features(sp.tanh(1000 * (z - 3)))
+    ((3, 1000.0),)
+    """
+    found = []
+    for node in piece.atoms(sp.Function, sp.Pow):
+        inner = node.args[0]
+        if inner == z or not inner.has(z) or not inner.is_polynomial(z) or (node.is_Pow and node.exp.is_positive):
+            continue
+        polynomial = sp.Poly(inner, z)
+        degree, (leading, following) = polynomial.degree(), polynomial.all_coeffs()[:2]
+        location = -following / (degree * leading)
+        if location.is_real:
+            found.append((location, float(abs(leading)) ** (1 / degree)))
+    return tuple(sorted(set(found), key=lambda f: (f[1], float(f[0]))))
+
+
 def merge_knots(knots: Sequence[sp.Expr]) -> tuple[sp.Expr, ...]:
     """The distinct knots in increasing order."""
     merged: list[sp.Expr] = []

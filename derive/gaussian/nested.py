@@ -13,11 +13,13 @@ from itertools import pairwise
 from math import prod
 
 import gmpy2
+import sympy as sp
 from gmpy2 import mpfr
 
 from derive.errors import DivergentExpectation
 from derive.gaussian.compiled import RealFunction, compiled, to_mpfr
 from derive.gaussian.covariance import factorize
+from derive.gaussian.distribution import Distribution, features
 from derive.gaussian.quadrature import Estimate, Sum, gaussian_nodes, refine, sinh_node, tanh_sinh_nodes
 from derive.gaussian.support import GaussianIntegral
 
@@ -43,6 +45,8 @@ class Variable:
     row: tuple[mpfr, ...]
     deviation: mpfr
     images: tuple[int, ...]
+    splits: tuple[mpfr, ...]
+    """The knots, and narrow features that only a rule clustered there is sure to see."""
 
     def __call__(self, value: mpfr) -> mpfr:
         return finite(self.pieces[sum(1 for k in self.knots if k <= value)], value)
@@ -83,6 +87,7 @@ class Nest:
                     rows[i],
                     gmpy2.sqrt(variances[i]),
                     tuple(k for k in range(i + 1, n) if _sharp(i, k, rows, variances)),
+                    tuple(to_mpfr(x, bits) for x in (*factor.knots, *_narrow_features(factor, variances[i]))),
                 )
                 for i, factor in enumerate(integral.factors)
             ]
@@ -135,7 +140,7 @@ class Nest:
         radius = self._range(variable, mean, weigh, tolerance)
         low, high = mean - radius * deviation, mean + radius * deviation
         symmetric = self.symmetric and i == 0
-        knots = sorted(k for k in {*variable.knots, *self._images(variable, i, ys, mean)} if low < k < high)
+        knots = sorted(k for k in {*variable.splits, *self._images(variable, i, ys, mean)} if low < k < high)
         if knots:
             nodes = self._pieces(variable, mean, [low, *knots, high], symmetric)
         elif deviation > WIDE:
@@ -155,7 +160,7 @@ class Nest:
         for k in variable.images:
             later = self.variables[k]
             start = later.mean + sum((a * y for a, y in zip(later.row, ys)), mpfr(0))
-            found += [mean + (knot - start) / later.row[i] for knot in later.knots]
+            found += [mean + (knot - start) / later.row[i] for knot in later.splits]
         return found
 
     def _range(self, variable: Variable, mean: mpfr, weigh: Weigh, tolerance: mpfr | None) -> int:
@@ -255,6 +260,17 @@ def _sharp(i: int, k: int, rows: list[tuple[mpfr, ...]], variances: list[mpfr]) 
     """Whether label k given y_i is narrow enough to make the outer integrand nearly kinked."""
     left = variances[k] + sum((rows[k][j] ** 2 * variances[j] for j in range(i + 1, k)), mpfr(0))
     return bool(rows[k][i] != 0 and left < rows[k][i] ** 2 * variances[i])
+
+
+def _narrow_features(factor: Distribution, variance: mpfr) -> list[sp.Expr]:
+    """Features of the pieces that are narrow against the Gaussian and not where the rules resolve them anyway."""
+    deviation = gmpy2.sqrt(variance)
+    found = []
+    for location, rate in {feature for piece in factor.pieces for feature in features(piece)}:
+        seen = deviation > WIDE and rate <= 4 and abs(location) <= 2
+        if rate * float(deviation) > 8 and not seen:
+            found.append(location)
+    return found
 
 
 def _parity(integral: GaussianIntegral) -> int:

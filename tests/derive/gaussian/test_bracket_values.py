@@ -188,3 +188,13 @@ def test_four_labels():
     integrand = np.prod(np.tanh(np.einsum("ab,bijkl->aijkl", L, grid)), axis=0)
     wanted = np.einsum("i,j,k,l,ijkl", w, w, w, w, integrand)
     assert abs(float(value(parse_bracket("s0 s1 s2 s3"), "tanh", K, 4)) / wanted - 1) < 1e-4
+
+
+@pytest.mark.parametrize("sharpness, centre, kernel", [(10**6, "0.3", 1), (1, "200", 10**4), (10**8, "-1.7", 2)])
+def test_narrow_features_are_not_overlooked(sharpness, centre, kernel):
+    """<f f> for f = exp(-a (z - c)^2): the density of N(0, K + 1/(4a)) at c, times sqrt(pi/(2a))."""
+    formula = f"exp(-{sharpness}*(z - ({round(float(centre) * 10)}/10))**2)"
+    with mp.workdps(30):
+        variance = mp.mpf(kernel) + mp.mpf(1) / (4 * sharpness)
+        wanted = mp.sqrt(mp.pi / (2 * sharpness)) * mp.npdf(mp.mpf(centre), 0, mp.sqrt(variance))
+        assert relative(value(parse_bracket("s0 s0"), formula, kernel, 18), wanted) < mp.mpf("1e-18")
