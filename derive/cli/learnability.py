@@ -95,10 +95,13 @@ def answer(
         activation, depth, kernel, C_b=c_b, C_W=weight_variance, lambda_b=lambda_b, lambda_W=lambda_w
     )
     tail, error, discrete = None, None, None
+    exact: list[str | None] = []
     if space == "sphere":
         spectrum = sphere_eigenvalues(function, dimension, degree)
         eigenvalues, counts, tail, error = spectrum.eigenvalues, spectrum.multiplicities, spectrum.tail, spectrum.error
         levels = np.arange(degree + 1)
+        hyper = {"C_b": c_b, "C_W": weight_variance, "lambda_b": lambda_b, "lambda_W": lambda_w}
+        exact = exact_eigenvalues(activation, depth, kernel, hyper, dimension, degree)
     else:
         discrete = hypercube(function, dimension) if space == "hypercube" else circle(function, dimension)
         levels, first, number = np.unique(discrete.levels, return_index=True, return_counts=True)
@@ -129,6 +132,7 @@ def answer(
                 "degree": int(level),
                 "multiplicity": int(counts[k]),
                 "eigenvalue": float(eigenvalues[k]),
+                "exact": exact[k] if exact else None,
                 "learnability": [float(p.learnabilities[k]) for p in predictions],
                 "mse": [p.mse(np.eye(len(levels))[k]) for p in predictions],
                 "measured": [float(m.learnabilities[k]) for m in measured],
@@ -141,6 +145,22 @@ def answer(
     if output:
         found["files"] = write_files(found, levels, predictions, measured, Path(output))
     return found
+
+
+def exact_eigenvalues(
+    activation: str, depth: int, kernel: str, hyper: dict[str, float], dimension: int, degree: int
+) -> list[str | None]:
+    """Eigenvalues on the sphere in closed form, up to degree 6 (they grow long); empty where there is none."""
+    if depth != 2:
+        return []
+    from derive.cli.exact_spectrum import two_layer_kernel
+    from numeric.kernels import exact_eigenvalue
+    from numeric.kernels.sphere import ANGLE
+
+    closed = two_layer_kernel(activation, kernel, hyper, ANGLE)
+    if closed is None:
+        return []
+    return [str(exact_eigenvalue(closed, dimension, k)) if k <= 6 else None for k in range(degree + 1)]
 
 
 def write_files(found: dict[str, Any], levels: Any, predictions: Any, measured: Any, folder: Path) -> dict[str, str]:
@@ -195,6 +215,9 @@ def show(found: dict[str, Any]) -> None:
     console.print(rule, style="dim")
     if any(level["measured"] for level in found["levels"]):
         console.print("in brackets: the mean over sampled training sets and its standard error", style="dim")
+    for level in found["levels"]:
+        if level["exact"]:
+            console.print(f"degree {level['degree']}: {level['exact']}", style="dim")
     if found["eigenvalue_error"] is not None:
         console.print(f"eigenvalues by quadrature, error below {found['eigenvalue_error']:.1g}", style="dim")
     for kind, path in found["files"].items():

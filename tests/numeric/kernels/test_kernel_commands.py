@@ -1,0 +1,78 @@
+"""`derive learnability` and `derive ntk-study` as a user runs them."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from derive.cli import group
+from derive.errors import DeriveError
+from numeric.kernels import hypercube, network_kernel
+
+
+def invoke(*arguments):
+    result = CliRunner().invoke(group, [str(a) for a in arguments], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def test_learnability_on_the_hypercube(tmp_path):
+    found = json.loads(
+        invoke("learnability", "relu", "--depth", 2, "--dimension", 5, "--samples", "4,12", "--trials", 60, "-o", tmp_path, "--json")
+    )  # fmt: skip
+    assert found["C_W"] == 2.0
+    space = hypercube(network_kernel("relu", 2, C_b=0.1, C_W=2.0), 5)
+    assert np.allclose([l["eigenvalue"] for l in found["levels"]], space.eigenvalues[[0, 1, 6, 16, 26, 31]], rtol=1e-9)
+    for k, n in enumerate(found["samples"]):
+        assert sum(l["multiplicity"] * l["learnability"][k] for l in found["levels"]) == pytest.approx(n, abs=1e-10)
+        for level in found["levels"]:
+            assert abs(level["learnability"][k] - level["measured"][k]) < 4 * level["measured_error"][k] + 0.03
+    with open(found["files"]["csv"], newline="") as file:
+        assert len(list(csv.DictReader(file))) == 12
+    with open(found["files"]["figure"], "rb") as file:
+        assert file.read(4) == b"\x89PNG"
+
+
+def test_learnability_on_the_sphere_is_exact_where_it_can_be():
+    """A two-layer relu without bias variance: pi and rationals, equal to the quadrature."""
+    import sympy as sp
+
+    found = json.loads(
+        invoke("learnability", "relu", "--space", "sphere", "--dimension", 4, "--depth", 2, "--C-b", 0, "--degree", 3, "--samples", 20, "--json")
+    )  # fmt: skip
+    for level in found["levels"]:
+        assert float(sp.sympify(level["exact"])) == pytest.approx(level["eigenvalue"], abs=1e-13)
+    assert found["levels"][2]["exact"] == "104/(225*pi**2)"
+
+
+def test_learnability_for_people_and_mistakes():
+    text = invoke("learnability", "relu", "--depth", 2, "--space", "circle", "--dimension", 12, "--samples", "3")
+    assert "sum over modes: 3" in text
+    for arguments, words in (
+        (["--samples", "many"], "whole numbers"),
+        (["--space", "sphere", "--trials", "3"], "discrete space"),
+        (["--dimension", "40"], "dimension from 1 to 12"),
+        (["--depth", "2", "--C-b", "0", "--samples", "200"], "nonzero modes"),
+    ):
+        with pytest.raises(DeriveError, match=words):
+            CliRunner().invoke(group, ["learnability", "relu", *arguments], catch_exceptions=False)
+
+
+def test_study_command_writes_data_and_goes_on(tmp_path):
+    arguments = ["ntk-study", "tanh", "--widths", "4,8", "--networks", 3, "--steps", 10, "--depth", 2, "-o", tmp_path]
+    found = json.loads(invoke(*arguments, "--json"))
+    assert set(found["quantities"]) == {"f_gap", "ntk_gap", "parameter_change", "trace_change"}
+    with open(found["files"]["csv"], newline="") as file:
+        first = list(csv.DictReader(file))
+    assert len(first) == 6
+    arguments[5] = 4
+    text = invoke(*arguments)
+    assert "power of n" in text
+    with open(found["files"]["csv"], newline="") as file:
+        second = list(csv.DictReader(file))
+    assert len(second) == 8
+    assert [row for row in second if int(row["network"]) < 3] == first  # the old rows were kept, not trained again
+    with pytest.raises(DeriveError, match="whole numbers"):
+        CliRunner().invoke(group, ["ntk-study", "tanh", "--widths", "a,b"], catch_exceptions=False)
