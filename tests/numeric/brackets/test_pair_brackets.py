@@ -1,0 +1,122 @@
+"""Pair brackets against 30-digit references, and under jit, vmap, grad and float32."""
+
+import json
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from bracket_twin import awkward_inputs, functions, twin
+
+from numeric.brackets import make_pair_plan, pair_brackets
+from numeric.errors import NumericError
+
+ROWS = json.loads((Path(__file__).parents[2] / "data" / "brackets" / "pairs.json").read_text())
+
+
+@pytest.mark.parametrize("name", sorted({row[0] for row in ROWS}))
+def test_pairs_to_twelve_digits(name):
+    f = functions(name)
+    rows = [row for row in ROWS if row[0] == name]
+    orders = sorted({(row[4], row[5]) for row in rows})
+    for a, c, b in sorted({tuple(row[1:4]) for row in rows}):
+        K = np.array([[a, c], [c, b]])
+        out = pair_brackets(f, jnp.asarray(K), orders, make_pair_plan(f, K, 5))
+        for _, _, _, _, j, k, text in (row for row in rows if tuple(row[1:4]) == (a, c, b)):
+            # relative to the entry, unless the entry itself is the result of a cancellation
+            scale = max(abs(float(text)), 1e-3 * np.sqrt(abs(float(out[j, k][0, 0] * out[j, k][1, 1]))))
+            assert abs(float(out[j, k][0, 1]) - float(text)) <= 1e-12 * scale, (a, c, b, j, k)
+
+
+def test_larger_kernels_go_tile_by_tile():
+    f = functions("tanh")
+    x = np.random.default_rng(0).normal(size=(150, 5))
+    K = x @ x.T / 5
+    out = pair_brackets(f, jnp.asarray(K), [(0, 0), (0, 2)], make_pair_plan(f, K, 2))
+    for a, b in ((3, 140), (149, 2), (130, 131)):
+        for pattern in ((0, 0), (0, 2)):
+            assert float(out[pattern][a, b]) == pytest.approx(twin(f, K, [a, b], [pattern])[0], rel=1e-10, abs=1e-13)
+    np.testing.assert_array_equal(out[0, 0], out[0, 0].T)
+
+
+@pytest.mark.parametrize("name", ["tanh", "gelu", "relu"])
+def test_derivatives_with_respect_to_the_kernel(name):
+    f = functions(name)
+    K = np.array([[1.0, 0.3, 0.0], [0.3, 0.8, 0.0], [0.0, 0.0, 0.0]])
+    plan = make_pair_plan(f, K, 3)
+    direction = np.array([[0.3, 0.2, 0.1], [0.2, -0.4, 0.05], [0.1, 0.05, 0.2]])
+    inner = direction * (np.arange(3) < 2) * (np.arange(3) < 2)[:, None]  # a kink forbids leaving zero variance
+
+    def value(K):
+        return jnp.stack(list(pair_brackets(f, K, [(0, 0), (1, 1)], plan).values()))
+
+    move = inner if name == "relu" else direction
+    _, tangent = jax.jvp(jax.jit(value), (jnp.asarray(K),), (jnp.asarray(move),))
+    h = 1e-5
+    if name == "relu":
+        expected = (value(jnp.asarray(K + h * move)) - value(jnp.asarray(K - h * move))) / (2 * h)
+    else:  # one-sided, second order, since a variance leaves zero
+        first, second = value(jnp.asarray(K + h * move)), value(jnp.asarray(K + 2 * h * move))
+        expected = (4 * first - second - 3 * value(jnp.asarray(K))) / (2 * h)
+    np.testing.assert_allclose(tangent, expected, atol=2e-8)
+
+
+def test_vmap_and_float32():
+    f = functions("tanh")
+    K = np.stack([awkward_inputs(1.0), awkward_inputs(0.5)])
+    plan = make_pair_plan(f, K, 1)
+    batch = jax.vmap(lambda k: pair_brackets(f, k, [(0, 0)], plan)[0, 0])(jnp.asarray(K))
+    for one, kernel in zip(batch, K):
+        np.testing.assert_allclose(one, pair_brackets(f, jnp.asarray(kernel), [(0, 0)], plan)[0, 0], rtol=1e-13)
+    single = pair_brackets(f, jnp.asarray(K[0], jnp.float32), [(0, 0)], jax.tree_util.tree_map(jnp.float32, plan))[0, 0]
+    assert single.dtype == jnp.float32
+    np.testing.assert_allclose(single, batch[0], atol=2e-6)
+
+
+@pytest.mark.parametrize("name, orders", [("elu", [(0, 0), (1, 1), (0, 2)]), ("softsign", [(0, 0), (1, 1)]), ("selu", [(0, 0), (1, 1)])])
+def test_kinked_pairs_where_two_inputs_are_one_or_opposite(name, orders):
+    """One input: a one-dimensional integral, split at the kink, by another rule."""
+    f = functions(name)
+    K = np.array([[2.0, -2.0], [-2.0, 2.0]])
+    out = pair_brackets(f, jnp.asarray(K), orders, make_pair_plan(f, K, 2))
+    x, w = np.polynomial.legendre.leggauss(400)
+    x, w = 4.5 * (x + 1), 4.5 * w * np.exp(-((4.5 * (x + 1)) ** 2) / 2) / np.sqrt(2 * np.pi)
+    z = {sign: jnp.asarray(sign * np.sqrt(2.0) * x) for sign in (1, -1)}
+    for j, k in orders:
+        for column, flip in ((0, 1), (1, -1)):
+            exact = sum(float(jnp.asarray(w) @ (f.derivatives(z[s], j) * f.derivatives(z[s * flip], k))) for s in (1, -1))
+            assert float(out[j, k][0, column]) == pytest.approx(exact, rel=1e-12), (j, k, flip)
+
+
+def test_relu_is_the_arc_cosine_kernel():
+    f = functions("relu")
+    K = np.array([[1.0, 0.6], [0.6, 4.0]])
+    out = pair_brackets(f, jnp.asarray(K), [(0, 0), (1, 1), (0, 2)], make_pair_plan(f, K, 2))
+    angle = np.arccos(0.3)
+    assert float(out[0, 0][0, 1]) == pytest.approx((np.sin(angle) + (np.pi - angle) * 0.3) * 2 / (2 * np.pi), rel=1e-14)
+    assert float(out[1, 1][0, 1]) == pytest.approx((np.pi - angle) / (2 * np.pi), rel=1e-14)
+    np.testing.assert_array_equal(np.diag(out[1, 1]), 0.5)
+    np.testing.assert_array_equal(np.diag(out[0, 2]), 0.0)
+
+
+@pytest.mark.parametrize(
+    "K, words",
+    [
+        ([[np.nan]], "NaN"),
+        ([[1.0, 0.2], [0.3, 1.0]], "symmetric"),
+        ([[-1.0]], "negative variance"),
+        ([[1.0, 2.0], [2.0, 1.0]], "covariance larger"),
+        ([1.0], "shape"),
+    ],
+)
+def test_bad_kernels_get_a_sentence(K, words):
+    with pytest.raises(NumericError, match=words):
+        make_pair_plan(functions("tanh"), np.array(K))
+
+
+def test_delta_functions_of_a_kink_are_refused():
+    f = functions("selu")
+    K = np.eye(2)
+    with pytest.raises(NumericError, match="delta function"):
+        pair_brackets(f, jnp.asarray(K), [(0, 2)], make_pair_plan(f, K, 2))
