@@ -54,6 +54,7 @@ def write(book: nbformat.NotebookNode, target: Path) -> None:
     """Write atomically: a stopped build leaves the old notebook."""
     with tempfile.NamedTemporaryFile("w", dir=target.parent, delete=False, encoding="utf-8") as file:
         nbformat.write(book, file)
+    os.chmod(file.name, 0o644)
     os.replace(file.name, target)
 
 

@@ -103,6 +103,7 @@ def write_atomically(path: Path, text: str) -> None:
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:
             file.write(text)
+        os.chmod(name, 0o644)
         os.replace(name, path)
     except BaseException:
         os.unlink(name)

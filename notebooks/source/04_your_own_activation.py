@@ -6,6 +6,7 @@
 import numpy as np
 
 import derive
+from derive.errors import DeriveError
 from numeric import flow, predict
 
 mine = derive.activation("sin(z) + 4/5*(1 - cos(z))")
@@ -25,5 +26,5 @@ print(
 for formula in ("log(z)", "x + 1", "exp(z^2)", "__import__('os')"):
     try:
         derive.activation(formula)
-    except derive.DeriveError as error:
+    except DeriveError as error:
         print(f"{formula:20} {error}")
