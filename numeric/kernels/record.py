@@ -23,6 +23,7 @@ def write_atomically(path: Path, content: str | bytes) -> None:
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(data)
+        os.chmod(temporary, 0o644)  # a temporary file is private
         os.replace(temporary, path)
     except BaseException:
         os.unlink(temporary)

@@ -19,9 +19,8 @@ def invoke(*arguments):
 
 
 def test_learnability_on_the_hypercube(tmp_path):
-    found = json.loads(
-        invoke("learnability", "relu", "--depth", 2, "--dimension", 5, "--samples", "4,12", "--trials", 60, "-o", tmp_path, "--json")
-    )  # fmt: skip
+    options = ["--depth", "2", "--dimension", "5", "--samples", "4,12", "--trials", "60", "--json"]
+    found = json.loads(invoke("learnability", "relu", *options, "-o", tmp_path))
     assert found["C_W"] == 2.0
     space = hypercube(network_kernel("relu", 2, C_b=0.1, C_W=2.0), 5)
     assert np.allclose([l["eigenvalue"] for l in found["levels"]], space.eigenvalues[[0, 1, 6, 16, 26, 31]], rtol=1e-9)
@@ -39,9 +38,22 @@ def test_learnability_on_the_sphere_is_exact_where_it_can_be():
     """A two-layer relu without bias variance: pi and rationals, equal to the quadrature."""
     import sympy as sp
 
-    found = json.loads(
-        invoke("learnability", "relu", "--space", "sphere", "--dimension", 4, "--depth", 2, "--C-b", 0, "--degree", 3, "--samples", 20, "--json")
-    )  # fmt: skip
+    options = [
+        "--space",
+        "sphere",
+        "--dimension",
+        "4",
+        "--depth",
+        "2",
+        "--C-b",
+        "0",
+        "--degree",
+        "3",
+        "--samples",
+        "20",
+        "--json",
+    ]
+    found = json.loads(invoke("learnability", "relu", *options))
     for level in found["levels"]:
         assert float(sp.sympify(level["exact"])) == pytest.approx(level["eigenvalue"], abs=1e-13)
     assert found["levels"][2]["exact"] == "104/(225*pi**2)"
