@@ -177,7 +177,7 @@ def _notes(solved: Solution) -> tuple[str, ...]:
         return ("The kernel K is the same in every layer; where series are polynomials they hold for every l >= 1.",)
     notes = []
     task = solved.problem
-    onset = solved.onset
+    onset = solved.onset if task.activation is not None else None
     if task.universality_class == "half-stable" and onset is not None:
         side = "above" if solved.background.kappa > 0 else "below"
         notes.append(

@@ -121,7 +121,7 @@ class FlowSolution:
 
     def series(self, name: str, order: int) -> tuple[System, Series]:
         """The tensor known for `order` powers of 1/l, its leading one included."""
-        for corrections in range(order + 1, HIGHEST_CORRECTIONS + order):
+        for corrections in range(order, HIGHEST_CORRECTIONS + order):
             system = self.system(corrections)
             found = system.solve(name)
             if found and found.order >= found.lead + order - 1e-9:

@@ -29,7 +29,6 @@ RUNS = {
     "softsign": ("softsign", "0.5", "2", "0"),
     "elu": ("elu", "0.5", "2", "0"),
     "gelu": ("gelu", "3.7", "0", "0"),
-    "swish": ("swish", "14.6", "0", "0"),
 }
 BIAS, WEIGHT = "0.7", "1.3"
 

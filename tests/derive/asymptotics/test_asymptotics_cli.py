@@ -1,4 +1,4 @@
-"""The two commands: JSON as the interface page has it, tables for people, errors as sentences, answers from the cache."""
+"""The two commands: JSON as the interface page has it, tables for people, errors as sentences, cached answers."""
 
 import json
 import time

@@ -12,7 +12,7 @@ SLOPES = {"relu": (1, 0), "leaky_relu(slope=1/10)": (1, Fraction(1, 10)), "linea
 
 
 def by_hand(slopes, depth, kernel, bias, weight):
-    """The theory page's section 5 at one input for s = a_+ z, a_- z, where <ss''> = 0 and d<s's'>/dK = 0; layer by layer.
+    """The theory page's section 5 at one input for s = a_+ z, a_- z, where <ss''> = 0 and d<s's'>/dK = 0.
 
     A_2 = <s's'>, A_4 = <s's's's'>; <ssss> = 3 A_4 K^2, <sss's'> = A_4 K; C_W A_2 = 1, so every multiplier is one.
     """

@@ -1,7 +1,7 @@
 """Half-stable activations. The asymptotic regime begins beyond l ~ 10^4 (gelu) or 10^6 (swish), out of an iteration's
 reach for the tensors that carry powers of chi_perp, so three things are compared: the series solve the exact recursions
-(with brackets integrated at the series' own K) at depths of 10^10 and more; the plateau's polynomials follow the iterated
-recursions; and the kernel follows its iteration at l = 10^5 within the two-term series' accuracy."""
+(with brackets integrated at the series' own K) at depths of 10^8 to 10^13; the plateau's polynomials follow the
+iterated recursions; and the kernel follows its iteration at l = 10^5 within the two-term series' accuracy."""
 
 import json
 from pathlib import Path
@@ -15,6 +15,7 @@ from derive import symbols
 from derive.activations import activation
 from derive.asymptotics import exponents
 from derive.asymptotics.api import problem, solution
+from derive.asymptotics.fit import match_constants
 from derive.asymptotics.iterate import Real, iterate
 from derive.asymptotics.solve import network_equations
 from derive.gaussian import Bracket, value
@@ -91,16 +92,14 @@ def test_plateau_polynomials_follow_the_iteration(name, depth):
         assert abs(found / expected - 1) < 1e-9, tensor
 
 
-@pytest.mark.parametrize(("name", "accuracy"), [("gelu", 0.01), ("swish", 0.01)])
-def test_kernel_at_finite_depth(name, accuracy):
-    """K at l = 100000 from the iteration, against the two-term series with its constant fitted at l = 70000."""
-    from derive.asymptotics.fit import match_constants
-
-    data = json.loads((DATA / f"{name}.json").read_text())
-    system = solution(problem(name, "constant", 0, "7/10", "13/10")).system(2)
+def test_kernel_at_finite_depth():
+    """gelu's K at l = 100000 from the iteration, against the two-term series with its constant fitted at l = 70000.
+    (swish's regime, beyond 10^6, is out of reach.)"""
+    data = json.loads((DATA / "gelu.json").read_text())
+    system = solution(problem("gelu", "constant", 0, "7/10", "13/10")).system(2)
     constants = match_constants(system, 70000, {"K": data["layers"]["70000"]["K"]})
     found = system.solve("K").evaluate(100000, constants)
-    assert abs(found / mpmath.mpf(data["layers"]["100000"]["K"]) - 1) < accuracy
+    assert abs(found / mpmath.mpf(data["layers"]["100000"]["K"]) - 1) < 0.01
 
 
 def test_the_word_about_depth():

@@ -32,7 +32,7 @@ def number(expression):
 
 
 def fitted(data, tensor, exponent, basis):
-    """Coefficients of l^(-exponent) times a basis of (j, q) -> log^q(l)/l^j, from as many layers as there are functions."""
+    """Coefficients of l^(-exponent) times functions (j, q) -> log^q(l)/l^j, from as many layers as functions."""
     layers = sorted(map(int, data["layers"]))[-len(basis) :]
     matrix, right = mpmath.matrix(len(basis)), mpmath.matrix(len(basis), 1)
     for i, layer in enumerate(layers):
@@ -97,9 +97,9 @@ def test_stored_iterations_are_reproduced(name):
     """The script's own numbers, again from the start, at the first stored layer."""
     data = stored(name)
     bias, weight = (Fraction(x) for x in data["learning_rates"][6:-1].split(","))
-    rates = tuple(
-        lambda layer, v=Real(data[n]), p=p: v * Real(layer) ** int(-p)
-        for n, p in (("lambda_b", bias), ("lambda_W", weight))
+    rates = (
+        lambda layer: Real(data["lambda_b"]) * Real(layer) ** int(-bias),
+        lambda layer: Real(data["lambda_W"]) * Real(layer) ** int(-weight),
     )
     equations = network_equations()
     if name != "tanh":  # the others' later tensors cost time and add nothing here

@@ -27,8 +27,8 @@ def test_ordered_phase_reaches_limits():
         assert abs(float(state[tensor]) / float(behaviour.limit) - 1) < 1e-11, tensor
 
 
-@pytest.mark.parametrize(("C_W", "layers"), [("1.5", (700, 701)), ("0.5", (60, 61))])
-def test_rates(C_W, layers):
+@pytest.mark.parametrize(("C_W", "layers", "small"), [("1.5", (700, 701), 1e-10), ("0.5", (24, 25), 1e-5)])
+def test_rates(C_W, layers, small):
     """The factor from layer to layer of each tensor is factor * (1 + 1/l)^power, up to terms that are smaller."""
     found = off_criticality("tanh", 0, C_W)
     states = run("tanh", "0", C_W, layers)
@@ -36,10 +36,10 @@ def test_rates(C_W, layers):
     for tensor, behaviour in found.tensors.items():
         ratio = float(states[high][tensor] / states[low][tensor])
         expected = float(behaviour.factor) * (1 + 1 / low) ** behaviour.power
-        tolerance = 1e-10 if behaviour.power == 0 else 40 / low**2 * behaviour.power
+        tolerance = small if behaviour.power == 0 else 60 / low**2 * behaviour.power
         assert abs(ratio / expected - 1) < tolerance, tensor
         if behaviour.limit is not None:
-            assert np.isclose(float(states[high][tensor]), float(behaviour.limit), rtol=1e-9)
+            assert np.isclose(float(states[high][tensor]), float(behaviour.limit), rtol=10 * small)
 
 
 def test_refusals():
