@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+import shutil
+from fractions import Fraction
 from typing import Any
 
 import click
@@ -44,18 +47,16 @@ def command(as_json: bool) -> None:
     if as_json:
         print_json(entries)
         return
-    from rich.console import Console
-    from rich.table import Table
-
-    shown = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for column in ("name", "class", "K*", "C_W", "C_b", "attracts"):
-        shown.add_column(column, no_wrap=True)
-    shown.add_column("sigma(z)", no_wrap=True, overflow="ellipsis")
+    rows = [("name", "class", "K*", "C_W", "C_b", "attracts", "sigma(z)")]
     for entry in entries:
         kernel = "any K" if entry["class"] == "scale-invariant" else _brief(entry["K_star"])
-        numbers = [kernel, _brief(entry["C_W"]), _brief(entry["C_b"])]
-        shown.add_row(entry["name"], entry["class"], *numbers, _attracts(entry), _formula(entry["expression"]))
-    Console(highlight=False, markup=False).print(shown)
+        numbers = (kernel, _brief(entry["C_W"]), _brief(entry["C_b"]))
+        rows.append((entry["name"], entry["class"], *numbers, _attracts(entry), _formula(entry["expression"])))
+    widths = [max(len(row[k]) for row in rows) for k in range(6)]
+    room = max(20, shutil.get_terminal_size().columns - sum(widths) - 2 * len(widths))
+    for row in rows:
+        formula = row[6] if len(row[6]) <= room else row[6][: room - 1] + "…"
+        click.echo("  ".join([*(cell.ljust(width) for cell, width in zip(row, widths)), formula]))
 
 
 def _attracts(entry: dict[str, Any]) -> str:
@@ -72,8 +73,6 @@ def _brief(entry: dict[str, Any] | None) -> str:
 
 def _formula(expression: str) -> str:
     """The definition, its long rational numbers rounded for the eye."""
-    import re
-    from fractions import Fraction
 
     def rounded(found: re.Match[str]) -> str:
         return f"{float(Fraction(int(found[1]), int(found[3] or 1))):.6g}" + (f"*{found[2]}" if found[2] else "")
