@@ -235,8 +235,14 @@ def differential_statistics(key, matrices, w, x, known):
 STATISTICS = (kernel_statistics, ntk_statistics, differential_statistics)
 BLOCKS = (1000, 100, 50)
 """Networks a block."""
-MORE = {("two-matrices", "H"): 3, ("input-skip", "H"): 2}
-"""Times as many networks, where a mean is close to its limit."""
+FACTORS = {  # times as many networks, where a mean is close to its limit or a tensor has small parts; or fewer
+    ("two-matrices", "H"): 3,
+    ("two-matrices", ""): 3,
+    ("input-skip", "H"): 2,
+    ("mlp-three-inputs", "G"): 0.4,
+    ("mlp-three-inputs", "H"): 0.4,
+    ("mlp-three-inputs", ""): 0.4,
+}
 
 
 def block_estimates(found):
@@ -379,7 +385,7 @@ def make(setup, scale):
         for statistics, name, networks, block in zip(STATISTICS, ("G", "H", ""), counts, BLOCKS):
             key, sub = jax.random.split(key)
             report = lambda text, w=w, s=statistics: print(f"{setup} w={w} {s.__name__}: {text}", flush=True)  # noqa: E731
-            networks = int(networks * scale * MORE.get((setup, name), 1))
+            networks = int(networks * scale * FACTORS.get((setup, name), 1))
             blocks = sample(sub, statistics, (matrices, w, x, known), networks, block, report)
             found |= summarize(blocks, count, name)
         data.append((w, found))
