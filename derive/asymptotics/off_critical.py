@@ -18,6 +18,8 @@ from derive import symbols
 from derive.activations import Activation
 from derive.activations import activation as make_activation
 from derive.asymptotics.expansion import FixedPoint
+from derive.asymptotics.exponential import ORDER, Exponentials, compose, solve_kernel, solve_linear
+from derive.asymptotics.powers import binomial_power
 from derive.asymptotics.solve import network_equations
 from derive.asymptotics.system import Admitted, admit
 from derive.criticality import chi_parallel, chi_perp, kernel_step
@@ -68,7 +70,7 @@ class OffCritical:
             else:
                 tail = f" * l^{e.power}" if e.power else ""
                 lines.append(f"  {name:6}~ {mpmath.nstr(e.factor, 12)}^l{tail}")
-        return "\n".join([head, *lines, *(f"  {n:6}does not exist: {r}" for n, r in self.missing.items())])
+        return "\n".join([head, *lines, *(f"  {n:6}{r}" for n, r in self.missing.items())])
 
 
 def off_criticality(
@@ -92,14 +94,19 @@ def off_criticality(
     if not all(c.is_number and c >= 0 for c in constants.values()) or constants[symbols.C_W] == 0:
         raise DeriveError("C_b is a number that is not negative, and C_W a positive one")
     star = _fixed_point(sigma, constants, start)
-    at_star = _Evaluator(sigma, star, constants)
-    parallel, perpendicular = at_star.number(chi_parallel()), at_star.number(chi_perp())
-    if abs(parallel - 1) < 1e-9:
-        raise DeriveError("chi_parallel = 1 at this fixed point: ask for derive exponents")
     admitted = admit(network_equations(), sigma)
     rates = {symbols.lambda_b: mpmath.mpf(str(lambda_b)), symbols.lambda_W: mpmath.mpf(str(lambda_W))}
-    tensors = _tensors(admitted, at_star, rates, parallel)
-    return OffCritical(sigma.name, star, parallel, perpendicular, tensors, admitted.missing)
+    with mpmath.workdps(DIGITS + 10):
+        if star == 0:
+            tensors, missing, parallel = _near_zero(admitted, sigma, constants, rates)
+            perpendicular = parallel
+        else:
+            at_star = _Evaluator(sigma, star, constants)
+            parallel, perpendicular = at_star.number(chi_parallel()), at_star.number(chi_perp())
+            if abs(parallel - 1) < 1e-9:
+                raise DeriveError("chi_parallel = 1 at this fixed point: ask for derive exponents")
+            tensors, missing = _near_positive(admitted, at_star, rates, parallel), dict(admitted.missing)
+    return OffCritical(sigma.name, star, parallel, perpendicular, tensors, missing)
 
 
 def _fixed_point(sigma: Activation, constants: Mapping[sp.Symbol, sp.Expr], start: Any) -> Any:
@@ -127,23 +134,15 @@ def _fixed_point(sigma: Activation, constants: Mapping[sp.Symbol, sp.Expr], star
 
 
 class _Evaluator:
-    """Expressions in brackets at the fixed point, as numbers or, at K* = 0, as the powers of K that they start with."""
+    """Expressions in brackets at a fixed point K* > 0, as numbers."""
 
     def __init__(self, sigma: Activation, star: Any, constants: Mapping[sp.Symbol, sp.Expr]) -> None:
         self.sigma, self.star, self.constants = sigma, star, constants
-        self._known: dict[Bracket, tuple[Any, Any]] = {}
+        self._known: dict[Bracket, Any] = {}
 
-    def leading(self, bracket: Bracket) -> tuple[Any, Any]:
-        """(coefficient, power of K): a bracket near the fixed point."""
+    def bracket(self, bracket: Bracket) -> Any:
         if bracket not in self._known:
-            if self.star == 0:
-                point = FixedPoint(self.sigma, sp.S.Zero)
-                terms = point.expand(bracket, 8).coefficients
-                power = min(terms) if terms else 0
-                coefficient = mpmath.mpf(str(sp.N(terms[power], DIGITS))) if terms else mpmath.mpf(0)
-                self._known[bracket] = coefficient, mpmath.mpf(str(power * point.step))
-            else:
-                self._known[bracket] = value(bracket, self.sigma, self.star, DIGITS), mpmath.mpf(0)
+            self._known[bracket] = value(bracket, self.sigma, self.star, DIGITS)
         return self._known[bracket]
 
     def number(self, expression: sp.Expr) -> Any:
@@ -153,33 +152,28 @@ class _Evaluator:
             product = mpmath.mpf(1)
             for base, power in term.as_powers_dict().items():
                 if isinstance(base, Bracket):
-                    coefficient, k = self.leading(base)
-                    product *= (coefficient if k == 0 else mpmath.mpf(0)) ** int(power)
+                    product *= self.bracket(base) ** int(power)
                 else:
                     product *= mpmath.mpf(str(sp.N(self.constants.get(base, base), DIGITS + 5))) ** int(power)
             total += product
         return total
 
 
-def _tensors(
+def _near_positive(
     admitted: Admitted, at: _Evaluator, rates: Mapping[sp.Symbol, Any], parallel: Any
 ) -> dict[str, Exponential]:
-    kernel = Exponential(parallel) if at.star == 0 else Exponential(mpmath.mpf(1), 0, at.star)
-    step = FixedPoint(at.sigma, sp.S.Zero).step if at.star == 0 else sp.S.One
-    correction = parallel ** mpmath.mpf(str(step.evalf(20)))
-    found = {"K": kernel}
+    """K* > 0: brackets tend to numbers, and their corrections decay as chi_parallel^l."""
+    found = {"K": Exponential(mpmath.mpf(1), 0, at.star)}
     for name, equation in admitted.equations.items():
-        if name == "K":
-            continue
-        multiplier = at.number(equation.multiplier)
-        terms = [_term(t, at, rates, found, parallel) for t in sp.Add.make_args(sp.expand(equation.source))]
-        alive = [(e, c) for e, c in terms if c is None or c != 0]
-        found[name] = _follow(multiplier, alive, correction)
+        if name != "K":
+            multiplier = at.number(equation.multiplier)
+            terms = [_term(t, at, rates, found) for t in sp.Add.make_args(sp.expand(equation.source))]
+            found[name] = _follow(multiplier, [(e, c) for e, c in terms if c is None or c != 0], parallel)
     return found
 
 
 def _term(
-    term: sp.Expr, at: _Evaluator, rates: Mapping[sp.Symbol, Any], tensors: Mapping[str, Exponential], parallel: Any
+    term: sp.Expr, at: _Evaluator, rates: Mapping[sp.Symbol, Any], tensors: Mapping[str, Exponential]
 ) -> tuple[Exponential, Any]:
     """One source term: how it grows, and its number where everything in it tends to a limit."""
     growth, number = Exponential(mpmath.mpf(1)), mpmath.mpf(1)
@@ -187,9 +181,7 @@ def _term(
     for base, power in term.as_powers_dict().items():
         p = int(power)
         if isinstance(base, Bracket):
-            coefficient, k = at.leading(base)
-            growth = Exponential(growth.factor * parallel ** (k * p), growth.power)
-            number *= coefficient**p
+            number *= at.bracket(base) ** p
         elif isinstance(base, Component):
             tensor = tensors[base.name]
             growth = Exponential(growth.factor * tensor.factor**p, growth.power + tensor.power * p)
@@ -198,16 +190,15 @@ def _term(
         elif base in rates:
             number *= rates[base] ** p
         elif base == symbols.K:
-            growth = Exponential(growth.factor * tensors["K"].factor ** p, growth.power)
-            number *= at.star**p if at.star else 1
+            number *= at.star**p
         else:
             number *= mpmath.mpf(str(sp.N(at.constants.get(base, base), DIGITS + 5))) ** p
     return growth, number if known or number == 0 else None
 
 
 def _follow(multiplier: Any, source: list[tuple[Exponential, Any]], correction: Any) -> Exponential:
-    """T' = m T + source. Where the leading source terms cancel, what is left of them is smaller by the factor by which
-    the brackets' first corrections decay."""
+    """T' = m T + source. Where leading source terms cancel, what is left is taken to decay with the brackets' first
+    corrections."""
     if not source:
         return Exponential(multiplier)
     top = max(e.factor for e, _ in source)
@@ -223,3 +214,61 @@ def _follow(multiplier: Any, source: list[tuple[Exponential, Any]], correction: 
     if abs(multiplier / top - 1) < _EQUAL:
         return Exponential(top, power + 1)
     return Exponential(multiplier) if multiplier > top else Exponential(top, power)
+
+
+def _near_zero(
+    admitted: Admitted, sigma: Activation, constants: Mapping[sp.Symbol, sp.Expr], rates: Mapping[sp.Symbol, Any]
+) -> tuple[dict[str, Exponential], dict[str, str], Any]:
+    """K* = 0: everything is a series in powers of chi^l with polynomials in l, leading cancellations included."""
+    point = FixedPoint(sigma, sp.S.Zero)
+    numbers = {s: mpmath.mpf(str(sp.N(c, DIGITS + 5))) for s, c in constants.items()}
+    expansions = {
+        b: {j: mpmath.mpf(str(sp.N(c, DIGITS + 5))) for j, c in point.expand(b, ORDER).coefficients.items()}
+        for b in admitted.brackets
+    }
+    q = int(1 / point.step)
+    bracket = next(iter(kernel_step().atoms(Bracket)))
+    slope = numbers[symbols.C_W] * expansions[bracket][q]
+    ratio = {j - q: numbers[symbols.C_W] * c / slope for j, c in expansions[bracket].items() if j > q}
+    chi = slope ** (mpmath.mpf(1) / q)
+    flow = {j + 1: chi * c for j, c in binomial_power(ratio, sp.Rational(1, q), ORDER).items()}
+    y = solve_kernel({j: mpmath.mpf(str(c)) for j, c in flow.items()}, chi)
+    series = {b: compose(c, y) for b, c in expansions.items() if not c or min(c) >= 0}
+    solved: dict[str, Exponentials] = {"K": y**q}
+
+    def evaluate(expression: sp.Expr) -> Exponentials:
+        total, size = Exponentials({}), mpmath.mpf(1)
+        for term in sp.Add.make_args(sp.expand(expression)):
+            product = Exponentials.number(1)
+            for base, power in term.as_powers_dict().items():
+                if isinstance(base, Bracket):
+                    factor = series[base]
+                elif isinstance(base, Component):
+                    factor = solved[base.name]
+                else:
+                    known = rates.get(base, numbers.get(base))
+                    factor = Exponentials.number(mpmath.mpf(str(sp.N(base, DIGITS))) if known is None else known)
+                product = product * factor ** int(power)
+            total = total + product
+            size = max([size, *(abs(c) for u in product.terms.values() for c in u)])
+        return total.cleaned(size)
+
+    found = {"K": Exponential(slope)}
+    missing = dict(admitted.missing)
+    for name, equation in admitted.equations.items():
+        singular = sorted((str(b) for b in equation.brackets - set(series)), key=str)
+        absent = sorted(equation.depends_on & set(missing))
+        if singular or absent:
+            missing[name] = f"{(singular or absent)[0]} is singular at K* = 0, where its rates are not worked out."
+        if name == "K" or name in missing:
+            continue
+        series_of, resonance = solve_linear(evaluate(equation.multiplier), evaluate(equation.source), chi)
+        solved[name] = series_of.cleaned(mpmath.mpf(1))
+        first = min(solved[name].terms, default=ORDER)
+        if resonance is not None and resonance < first:
+            found[name] = Exponential(chi**resonance)
+        else:
+            u = solved[name].terms.get(first, (mpmath.mpf(0),))
+            limit = u[0] if first == 0 and len(u) == 1 else None
+            found[name] = Exponential(chi**first, len(u) - 1, limit)
+    return found, missing, slope

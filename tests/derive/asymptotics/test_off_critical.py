@@ -27,7 +27,7 @@ def test_ordered_phase_reaches_limits():
         assert abs(float(state[tensor]) / float(behaviour.limit) - 1) < 1e-11, tensor
 
 
-@pytest.mark.parametrize(("C_W", "layers", "small"), [("1.5", (700, 701), 1e-10), ("0.5", (24, 25), 1e-5)])
+@pytest.mark.parametrize(("C_W", "layers", "small"), [("1.5", (700, 701), 1e-10), ("0.5", (24, 25), 1e-3)])
 def test_rates(C_W, layers, small):
     """The factor from layer to layer of each tensor is factor * (1 + 1/l)^power, up to terms that are smaller."""
     found = off_criticality("tanh", 0, C_W)
@@ -36,10 +36,23 @@ def test_rates(C_W, layers, small):
     for tensor, behaviour in found.tensors.items():
         ratio = float(states[high][tensor] / states[low][tensor])
         expected = float(behaviour.factor) * (1 + 1 / low) ** behaviour.power
-        tolerance = small if behaviour.power == 0 else 60 / low**2 * behaviour.power
+        tolerance = small if behaviour.power == 0 else 200 / low**2 * behaviour.power
         assert abs(ratio / expected - 1) < tolerance, tensor
         if behaviour.limit is not None:
             assert np.isclose(float(states[high][tensor]), float(behaviour.limit), rtol=10 * small)
+
+
+def test_powers_of_depth_beside_the_exponential():
+    """tanh, C_W = 1/2: V, D, H1, A are polynomials in l of degree 1, 2, 1, 3 times chi^(k l), as differences show."""
+    found = off_criticality("tanh", 0, "1/2").tensors
+    degrees = {"V": 1, "D": 2, "H1": 1, "A": 3}
+    layers = range(15, 22)
+    states = run("tanh", "0", "0.5", layers)
+    for tensor, degree in degrees.items():
+        assert found[tensor].power == degree
+        scaled = [states[n][tensor] / Real(str(found[tensor].factor)) ** n for n in layers]
+        at_degree, beyond = (np.diff(scaled, n=k)[-1] for k in (degree, degree + 1))
+        assert abs(beyond) < 2e-2 * abs(at_degree), tensor
 
 
 def test_refusals():
