@@ -21,6 +21,7 @@ COMMANDS = {
     "predict": "predictions of trained networks on a data set",
     "generalization": "robustness and variance on a nearby input, against depth",
     "starpolation": "interpolation and extrapolation between two training inputs",
+    "depth-study": "test loss of a data set against depth, as bias and variance",
     "report": "derivation reports: self-contained HTML, Markdown, LaTeX",
     "ntk-study": "trained networks against their linearization, over widths",
     "learnability": "eigenvalues of a network's kernel and what n samples learn of each mode",

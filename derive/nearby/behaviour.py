@@ -8,6 +8,7 @@ from typing import Any
 import sympy as sp
 
 from derive.asymptotics import Asymptotics
+from derive.asymptotics.ratios import quotient as coefficient_ratio
 from derive.asymptotics.result import exact_entry
 from derive.errors import DeriveError
 from derive.symbols import L
@@ -44,52 +45,25 @@ class Behaviour:
 
 def quotient(top: Asymptotics, bottom: Asymptotics | None, factor: sp.Expr) -> Behaviour:
     """factor * top / bottom at the output layer l = L, in units of the free constant that remains in it."""
-    coefficient, exponent, logs, free = factor, sp.S.Zero, 0, set()
-    for part, sign in ((top, 1), (bottom, -1)):
+    exponent, logs, free = sp.S.Zero, 0, set()
+    coefficients = [factor, sp.S.One]
+    for place, part in enumerate((top, bottom)):
         if part is None:
             continue
         if part.coefficient is None or part.exponent is None:
             raise DeriveError(f"{part.tensor} has no leading term: {part.reason or 'it vanishes'}")
-        value, power = _without_depth(part.coefficient)
-        coefficient *= value**sign
-        exponent += sign * (part.exponent - power)
+        sign = 1 - 2 * place
+        coefficients[place] *= part.coefficient
+        exponent += sign * part.exponent
         logs += sign * part.log_power
-        free |= {c for c in value.free_symbols if c.name in part.free_constants}
-    reduced = _float_ratio if coefficient.has(sp.Float) else _exact_ratio
-    coefficient = reduced(coefficient)
-    left = sorted(coefficient.free_symbols & free, key=str)
+        free |= {c for c in part.coefficient.free_symbols if c.name in part.free_constants}
+    value, depth = coefficient_ratio(*coefficients).as_independent(L, as_Add=False)
+    exponent -= depth.as_base_exp()[1] if depth != 1 else sp.S.Zero
+    if depth not in (1, L) and depth.as_base_exp()[0] != L:
+        raise DeriveError(f"{value * depth} is not a power of L times a constant")
+    left = sorted(value.free_symbols & free, key=str)
     if len(left) > 1:
         raise DeriveError(f"the leading term of {top.tensor} depends on several free constants: {left}")
     unit = left[0] if left else sp.S.One
     name = "" if unit == 1 else UNITS.get(str(unit), str(unit))
-    return Behaviour(sp.simplify(exponent), logs, reduced(coefficient / unit), name, top.digits)
-
-
-def _without_depth(coefficient: sp.Expr) -> tuple[sp.Expr, sp.Expr]:
-    """c L^p as (c, p)."""
-    value, depth = coefficient.as_independent(L, as_Add=False)
-    power = depth.as_base_exp()[1] if depth != 1 else sp.S.Zero
-    if depth != 1 and depth != L**power:
-        raise DeriveError(f"{coefficient} is not a power of L times a constant")
-    return value, power
-
-
-def _exact_ratio(expression: sp.Expr) -> sp.Expr:
-    return sp.factor(sp.cancel(expression))
-
-
-def _float_ratio(expression: sp.Expr) -> sp.Expr:
-    """A ratio of polynomials with floating-point coefficients, reduced where top and bottom are proportional."""
-    top, bottom = sp.fraction(sp.together(expression))
-    if not expression.free_symbols:
-        return expression.evalf()
-    generators = sorted(expression.free_symbols, key=str)
-    for symbol in generators:  # monomial factors first
-        while sp.Poly(top, symbol).nth(0) == 0 and sp.Poly(bottom, symbol).nth(0) == 0:
-            top, bottom = sp.expand(top / symbol), sp.expand(bottom / symbol)
-    above, below = sp.Poly(top, *generators), sp.Poly(bottom, *generators)
-    scale = above.LC() / below.LC()
-    same = set(above.monoms()) == set(below.monoms())
-    if same and all(abs(c - scale * below.coeff_monomial(m)) <= 1e-15 * abs(c) for m, c in above.terms()):
-        return scale
-    return above.as_expr() / below.as_expr()
+    return Behaviour(sp.simplify(exponent), logs, coefficient_ratio(value, unit), name, top.digits)
