@@ -1,7 +1,8 @@
 """Pair-conditioned Mehler series: brackets of four labels with two of them integrated by the trapezoidal rule.
 
 Given the values of (z_a, z_b) at a node q, the other preactivations are Gaussian with means m_c(q), standard
-deviations s_c and correlations r_cd that do not depend on the node. With C^k_{c,n}(q) = <sigma^(k)(m_c + s_c y) h_n(y)>,
+deviations s_c and correlations r_cd that do not depend on the node. With
+C^k_{c,n}(q) = <sigma^(k)(m_c + s_c y) h_n(y)>,
 
     <sigma^(i)_a sigma^(j)_b sigma^(k)_c sigma^(l)_d> = sum_n r_cd^n P_n,
     P_n[c, d] = sum_q w_q sigma^(i)_a sigma^(j)_b C^k_{c,n} C^l_{d,n},

@@ -1,4 +1,4 @@
-"""What the bracket engine must know about an activation: its derivatives as stable JAX code, and which calculus fits."""
+"""What the bracket engine must know of an activation: its derivatives as stable JAX code, and which calculus fits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Piecewise-linear activations: arc-cosine pair brackets and quadruple brackets by Stein's identity and sign expectations.
+"""Piecewise-linear activations: arc-cosine pair brackets; quadruples by Stein's identity and sign expectations.
 
 sigma(z) = z (mu + nu s) with s = sgn z, so a label that occurs r times, p of them undifferentiated, contributes
 z^p (mu + nu s)^r = z^p (e_r + o_r s). Repeated labels are merged before anything else, so that they cost no accuracy.
@@ -194,8 +194,9 @@ def linear_quadruples(
         positive = variance > 0
         return jnp.where(positive, c[i, j] * 2 / jnp.sqrt(2 * np.pi * jnp.where(positive, variance, 1)), 0)
 
-    pairs = {}
-    for before, _, signs in program.bases:  # type: ignore[misc]
+    pairs: dict[tuple, Array] = {}
+    known: list[tuple] = list(program.bases)  # type: ignore[arg-type]
+    for before, _, signs in known:
         if len(signs) == 2:
             i, j = signs
             c = given[before]

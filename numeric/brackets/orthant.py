@@ -17,11 +17,10 @@ from jax import Array
 def _arcsine_table() -> np.ndarray:
     """asin(x)/x as a polynomial in t = 8 x^2 - 1, for x^2 <= 1/4: power-series coefficients, highest first."""
 
-    def ratio(t: np.ndarray) -> np.ndarray:
-        x = np.sqrt(np.maximum((t + 1) / 8, 1e-300))
-        return np.arcsin(x) / x
-
-    return np.polynomial.chebyshev.cheb2poly(np.polynomial.chebyshev.chebinterpolate(ratio, 15))[::-1]
+    t = np.polynomial.chebyshev.chebpts1(16)
+    x = np.sqrt((t + 1) / 8)
+    fit = np.polynomial.chebyshev.chebfit(t, np.arcsin(x) / x, 15)
+    return np.polynomial.chebyshev.cheb2poly(fit)[::-1]
 
 
 _ARCSINE = _arcsine_table()
@@ -52,7 +51,7 @@ def conditionals(matrix: Array) -> dict[tuple[int, ...], Array]:
     variable at a time, so that nothing is inverted. Key (): the matrix itself.
     """
     size = matrix.shape[0]
-    out = {(): matrix}
+    out: dict[tuple[int, ...], Array] = {(): matrix}
     for count in range(1, size):
         for given in combinations(range(size), count):
             before = out[given[:-1]]

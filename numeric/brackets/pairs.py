@@ -80,13 +80,17 @@ def _mehler(rho: Array, left: Array, right: Array, parity: int | None, symmetric
     return total[:size, :size]
 
 
+def _derivative(functions: Functions, order: int, z: Array) -> Array:
+    return functions.derivatives(z, order)
+
+
 def _series(functions: Functions, orders: tuple[Order, ...], plan: PairPlan, K: Array) -> dict[Order, Array]:
     diagonal = jnp.diagonal(K)
     rho = correlation(K, diagonal)
     scale = jnp.sqrt(jnp.maximum(diagonal, 0))
     nodes = plan.nodes.astype(K.dtype)
     needed = sorted({k for pair in orders for k in pair})
-    c = {k: coefficients(lambda z, k=k: functions.derivatives(z, k), scale, nodes, plan.step, plan.n) for k in needed}
+    c = {k: coefficients(partial(_derivative, functions, k), scale, nodes, plan.step, plan.n) for k in needed}
     z = scale[:, None] * jnp.concatenate([nodes, -nodes])[None, :]
     weights = jnp.tile(gaussian_weights(nodes, plan.step), 2)
     values = {k: functions.derivatives(z, k) for k in needed}

@@ -181,6 +181,6 @@ def make_pair_plan(
         n *= 2
         if n > LONGEST_SERIES:
             raise NumericError(
-                f"{functions.name}: the Mehler series at variance {variance:.3g} needs more than {LONGEST_SERIES} terms; "
-                "the inputs are too large or the function too sharp."
+                f"{functions.name}: the Mehler series at variance {variance:.3g} needs more than {LONGEST_SERIES} "
+                "terms; the inputs are too large or the function too sharp."
             )

@@ -1,7 +1,7 @@
-"""A straight-line program of multiply-adds, built once in Python and run by a loop: long recursions, small compiled code.
+"""A straight-line program of multiply-adds, built in Python and run by a loop: long recursions, small compiled code.
 
 A recursion over thousands of memoized intermediate expectations would unroll into a graph that takes minutes to
-compile. Here each intermediate is a row of a register file, and an instruction adds factor * coefficient * row to a row.
+compile. Here each intermediate is a row of a register file; an instruction adds number * coefficient * row to a row.
 """
 
 from __future__ import annotations

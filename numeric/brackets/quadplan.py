@@ -1,4 +1,4 @@
-"""Which pair to condition on for each quadruple of inputs, with how many nodes and terms: the plan of the four-point engine.
+"""Which pair to condition on for each quadruple of inputs, with how many nodes and terms: the four-point plan.
 
 A quadruple {a, b, c, d} can be conditioned on any of its six pairs. A repeated label is conditioned on itself, which
 costs one dimension only. For distinct labels a third of all pairs suffices: split the inputs into three groups, then
@@ -124,7 +124,7 @@ def series_lengths(sizes: np.ndarray, tolerance: float) -> np.ndarray:
 
 
 def plane_nodes(step: float, radius: float, half: bool, single: bool, chunk: int) -> np.ndarray:
-    """Nodes of the (disk-pruned) rule for a whitened pair, (chunks, 3, chunk); half of them when parity gives the rest."""
+    """Nodes of the (disk-pruned) rule for a whitened pair, (chunks, 3, chunk); half of them if parity allows."""
     line = half_line(step, radius)
     full = np.concatenate([-line[::-1], line])
     if single:
@@ -212,7 +212,7 @@ def make_quadruple_plan(
     tolerance: float = 1e-9,
     margin: float = 1.0,
 ) -> QuadruplePlan:
-    """Plan the four-point brackets for a concrete kernel (N, N), or a stack of kernels for which one plan shall hold."""
+    """Plan the four-point brackets for a concrete kernel (N, N), or a stack of kernels that shall share one plan."""
     K = check_kernel(K)
     size = K.shape[-1]
     patterns = tuple(patterns)

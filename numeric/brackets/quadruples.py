@@ -134,7 +134,7 @@ def _unique_jvp(functions, patterns, primals, tangents):
     slots = list(combinations(range(4), 2)) + [(i, i) for i in range(4)]
     wider = sorted({tuple(sorted(raised(p, *pair))) for p in components for pair in slots} | set(patterns))
     values = _unique(functions, tuple(wider), plan, K)
-    index = {p: i for i, p in enumerate(arrangements(wider))}
+    index = {p: i for i, p in enumerate(arrangements(wider))}  # type: ignore[arg-type]
     quadruples = sorted_quadruples(plan.size)
     tangent = jnp.zeros((len(quadruples), len(components)), K.dtype)
     for i, j in slots:
@@ -174,7 +174,7 @@ def _multisets(kinds: Array | int, count: int) -> Array | int:
 def block(
     unique: Array, patterns: Iterable[Pattern], pattern: Pattern, size: int, first: Array, second: Array
 ) -> Array:
-    """Rows of a tensor: M[p, c, d] for the leading label pairs (first[p], second[p]), orders `pattern` at (a, b, c, d)."""
+    """Rows of a tensor: M[p, c, d] for the leading labels (first[p], second[p]), orders `pattern` at (a, b, c, d)."""
     components = arrangements(tuple(sorted(p)) for p in patterns)  # type: ignore[misc]
     index = {p: i for i, p in enumerate(components)}
     c, d = jnp.meshgrid(jnp.arange(size), jnp.arange(size), indexing="ij")

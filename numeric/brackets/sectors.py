@@ -21,7 +21,7 @@ CHUNK = 64
 
 
 def _radial_rule() -> tuple[np.ndarray, np.ndarray]:
-    """Nodes and weights for the integral of r exp(-r^2/2) F(r) over (0, infinity), F analytic, possibly sharp at zero."""
+    """Nodes and weights for the integral of r exp(-r^2/2) F(r) over (0, infinity), F possibly sharp at zero."""
     u = np.linspace(-4.6, 2.35, RADII)
     r = np.exp(u - np.exp(-u))
     w = (u[1] - u[0]) * r * (1 + np.exp(-u)) * r * np.exp(-(r**2) / 2)
@@ -34,11 +34,11 @@ def sector_pairs(functions: Functions, orders: tuple[tuple[int, int], ...], K: A
         for order in (j, k):
             if functions.has_delta(order):
                 raise NumericError(
-                    f"{functions.name}: its derivative of order {order} holds a delta function at the kink; pair brackets "
-                    "with it are not available."
+                    f"{functions.name}: its derivative of order {order} holds a delta function at the kink; "
+                    "pair brackets with it are not available."
                 )
-    x, wx = np.polynomial.legendre.leggauss(ANGLES)
-    x, wx = jnp.asarray((x + 1) / 2, K.dtype), jnp.asarray(wx / 2, K.dtype)
+    legendre = np.polynomial.legendre.leggauss(ANGLES)
+    x, wx = jnp.asarray((legendre[0] + 1) / 2, K.dtype), jnp.asarray(legendre[1] / 2, K.dtype)
     r, wr = (jnp.asarray(v, K.dtype) for v in _radial_rule())
     needed = sorted({k for pair in orders for k in pair})
     size = K.shape[0]

@@ -136,8 +136,8 @@ def stein_brackets(
         return row[deltas.index(j)] if key[0] == "inverse" else sum(row[x] * S[k, j] for x, k in enumerate(deltas))
 
     two: dict[tuple[tuple[int, ...], tuple[int, ...]], Array] = {}
-    for _, orders in program.bases:  # type: ignore[misc]
-        deltas, bare = _split(orders)
+    for key in program.bases:
+        deltas, bare = _split(key[1])  # type: ignore[index]
         if len(bare) == 2:
             c = given[deltas]
             two[deltas, bare] = correlation(c[bare[0], bare[1]], c[bare[0], bare[0]], c[bare[1], bare[1]])

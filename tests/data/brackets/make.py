@@ -1,4 +1,4 @@
-"""Writes pairs.json: pair brackets to 30 digits by `derive.gaussian.value`, the references of the bracket engine's tests.
+"""Writes pairs.json: pair brackets to 30 digits by `derive.gaussian.value`, references of the bracket engine's tests.
 
 Run from the repository's root: python tests/data/brackets/make.py
 """
@@ -14,7 +14,14 @@ from derive.gaussian import Sigma, expect, value
 ACTIVATIONS = ("tanh", "gelu", "erf", "sin", "swish", "softplus")
 ORDERS = ((0, 0), (1, 1), (0, 2), (2, 2), (1, 3), (1, 5), (5, 5))
 NEAR = 1 - 2**-53  # the correlation of two inputs at an angle of 1e-8
-KERNELS = ((1e-10, 0.3, 2e-10), (1.0, 0.4, 2.0), (1.0, -0.9, 0.7), (1.0, NEAR, 1.0), (1.5, -1.0, 1.5), (20.0, 0.8, 30.0))
+KERNELS = (
+    (1e-10, 0.3, 2e-10),
+    (1.0, 0.4, 2.0),
+    (1.0, -0.9, 0.7),
+    (1.0, NEAR, 1.0),
+    (1.5, -1.0, 1.5),
+    (20.0, 0.8, 30.0),
+)
 
 
 def main() -> None:

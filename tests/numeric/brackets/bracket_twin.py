@@ -1,4 +1,4 @@
-"""The slow, obviously right twin: a trapezoidal rule over all directions of the quadruple's own covariance, in NumPy."""
+"""The slow, obviously right twin: a trapezoidal rule over all directions of the quadruple's covariance, in NumPy."""
 
 import importlib
 

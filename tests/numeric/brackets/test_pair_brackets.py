@@ -74,7 +74,9 @@ def test_vmap_and_float32():
     np.testing.assert_allclose(single, batch[0], atol=2e-6)
 
 
-@pytest.mark.parametrize("name, orders", [("elu", [(0, 0), (1, 1), (0, 2)]), ("softsign", [(0, 0), (1, 1)]), ("selu", [(0, 0), (1, 1)])])
+@pytest.mark.parametrize(
+    "name, orders", [("elu", [(0, 0), (1, 1), (0, 2)]), ("softsign", [(0, 0), (1, 1)]), ("selu", [(0, 0), (1, 1)])]
+)
 def test_kinked_pairs_where_two_inputs_are_one_or_opposite(name, orders):
     """One input: a one-dimensional integral, split at the kink, by another rule."""
     f = functions(name)
@@ -85,7 +87,9 @@ def test_kinked_pairs_where_two_inputs_are_one_or_opposite(name, orders):
     z = {sign: jnp.asarray(sign * np.sqrt(2.0) * x) for sign in (1, -1)}
     for j, k in orders:
         for column, flip in ((0, 1), (1, -1)):
-            exact = sum(float(jnp.asarray(w) @ (f.derivatives(z[s], j) * f.derivatives(z[s * flip], k))) for s in (1, -1))
+            exact = sum(
+                float(jnp.asarray(w) @ (f.derivatives(z[s], j) * f.derivatives(z[s * flip], k))) for s in (1, -1)
+            )
             assert float(out[j, k][0, column]) == pytest.approx(exact, rel=1e-12), (j, k, flip)
 
 

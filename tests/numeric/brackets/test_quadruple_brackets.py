@@ -24,18 +24,24 @@ def check(f, K, tolerance, quadruples=QUADRUPLES, plan_tolerance=1e-9):
     return out
 
 
-@pytest.mark.parametrize("name, scale", [("tanh", 1.0), ("tanh", 1e-10), ("swish", 1.0), ("softplus", 0.5), ("sin", 1.0)])
+slow = pytest.mark.slow
+SMOOTH = [("tanh", 1.0), ("tanh", 1e-10), ("tanh", 3.0), ("swish", 1.0), ("softplus", 0.5), ("sin", 1.0)]
+
+
+@pytest.mark.parametrize(
+    "name, scale", [pytest.param(*case, marks=[slow] if case[0] != "tanh" or case[1] > 1 else []) for case in SMOOTH]
+)
 def test_smooth_activations_at_awkward_inputs(name, scale):
     """Near-duplicate (angle 1e-8), opposite and vanishing inputs among them."""
     check(functions(name), awkward_inputs(scale), 1e-8)
 
 
-@pytest.mark.parametrize("name", ["gelu", "erf"])
-@pytest.mark.parametrize("scale", [1e-10, 1.0])
+@pytest.mark.parametrize("name, scale", [("gelu", 1.0), ("erf", 1e-10), pytest.param("gelu", 1e-10, marks=slow)])
 def test_stein_and_signs_at_awkward_inputs(name, scale):
     check(functions(name), awkward_inputs(scale), 3e-11)
 
 
+@slow
 def test_four_independent_inputs():
     """A quadruple whose covariance has full rank, by a rule over four dimensions."""
     x = np.random.default_rng(5).normal(size=(4, 4))
@@ -49,6 +55,7 @@ def test_one_input():
     check(f, np.array([[1.7]]), 1e-8, quadruples=([0, 0, 0, 0],))
 
 
+@slow
 def test_two_routes_agree_for_gelu():
     """The closed form and the pair-conditioned series share nothing but the definition of the bracket."""
     x = np.random.default_rng(1).normal(size=(5, 6))
@@ -80,10 +87,10 @@ def test_entries_are_symmetric_and_blocks_agree():
     rows = (jnp.array([0, 3]), jnp.array([2, 1]))
     part = quadruple_brackets(f, jnp.asarray(K), plan, rows=rows)
     for p in PATTERNS:
-        np.testing.assert_array_equal(part[p], full[p][rows])
+        np.testing.assert_allclose(part[p], full[p][rows], atol=1e-13)
 
 
-@pytest.mark.parametrize("name", ["tanh", "gelu"])
+@pytest.mark.parametrize("name", ["gelu", pytest.param("tanh", marks=slow)])
 def test_derivatives_with_respect_to_the_kernel(name):
     f = functions(name)
     K = np.array([[1.0, 0.3], [0.3, 0.8]])
