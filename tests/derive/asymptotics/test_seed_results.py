@@ -230,3 +230,15 @@ def test_scale_invariant_kernel_and_ntk():
         assert asymptotics(name, "K").series == K
         theta = asymptotics(name, "Theta")
         assert theta.remainder is None and same(theta.series, (lambda_b + lambda_W * a_2 * K) * ell / L)
+
+
+@pytest.mark.equation("infinity.39")
+def test_kink_condition():
+    """The print says a_+ != -a_-; |z|, with a_+ = -a_-, has the kink, and the linear activation, a_+ = a_-, has none."""
+    absolute, linear = activation("Abs(z)"), activation("linear")
+    assert absolute.scale_invariant == (1, -1) and linear.scale_invariant == (1, 1)
+    assert absolute.deltas(2)[0].coefficient == 2 and not linear.deltas(2)
+    exist = {
+        name: {t for t, found in exponents(name).tensors.items() if not found.exists} for name in ("Abs(z)", "linear")
+    }
+    assert exist == {"Abs(z)": set("RSTU"), "linear": set()}
