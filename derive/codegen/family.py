@@ -78,11 +78,11 @@ def _exponentials(expression: sp.Expr) -> tuple[tuple[complex, complex], ...] | 
     found: dict[sp.Expr, sp.Expr] = {}
     for term in sp.Add.make_args(sp.expand(sp.expand(expression.rewrite(sp.exp)), power_exp=False)):
         coefficient, rest = sp.powsimp(term).as_independent(z, as_Add=False)
-        rate = sp.S.Zero if rest == 1 else rest.args[0] / z if isinstance(rest, sp.exp) else None
-        rate = sp.expand(rate) if rate is not None else None
-        if rate is None or rate.has(z):
+        exponent = sp.S.Zero if rest == 1 else sp.expand(rest.args[0]) if isinstance(rest, sp.exp) else None
+        if exponent is None or not exponent.is_polynomial(z) or sp.degree(exponent, z) > 1:
             return None
-        found[rate] = found.get(rate, sp.S.Zero) + coefficient
+        rate = exponent.coeff(z, 1)
+        found[rate] = found.get(rate, sp.S.Zero) + coefficient * sp.exp(exponent.coeff(z, 0))
     pairs = [(complex(c), complex(r)) for r, c in found.items() if c != 0]
     return tuple(sorted(pairs, key=lambda pair: (pair[1].imag, pair[1].real)))
 

@@ -73,11 +73,19 @@ def _functions_source(activation: Activation, data: dict[str, object]) -> str:
     lines = ["FUNCTIONS = Functions(", f"    name={_quoted(activation.name)},", "    derivatives=sigma,"]
     for key, value in data.items():
         if value != float("inf"):
-            lines.append(f"    {key}={_quoted(value) if isinstance(value, str) else _literal(value)},")
+            lines += _field(key, value)
     lines += [")", '"""What the bracket engine needs to know of the activation."""', ""]
     if max(map(len, lines)) > WIDTH:
         raise DeriveError(f"The definition {activation.definition} is too long to be written as a module.")
     return "\n".join(lines)
+
+
+def _field(key: str, value: object) -> list[str]:
+    """One keyword argument, a long tuple with one element a line."""
+    line = f"    {key}={_quoted(value) if isinstance(value, str) else _literal(value)},"
+    if len(line) <= WIDTH or not isinstance(value, tuple):
+        return [line]
+    return [f"    {key}=(", *(f"        {_literal(element)}," for element in value), "    ),"]
 
 
 def _quoted(text: str) -> str:
