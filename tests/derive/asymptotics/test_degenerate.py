@@ -22,7 +22,7 @@ def text(number):
     return np.format_float_scientific(number, precision=20, unique=False)
 
 
-def compare(name, tensors, rates, bias, weight, depth, corrections, accuracy, start="0.3", powers=(1, 0)):
+def compare(name, tensors, rates, bias, weight, depth, corrections, accuracy, start="0.3", powers=(1, 0), C_W=1):
     """Fit the constants at `depth`, compare at half of it."""
     wanted = {n: e for n, e in network_equations().items() if n in tensors}
     b, w = (lambda layer, v=v, p=p: Real(v) * Real(layer) ** Real(-p) for v, p in zip((bias, weight), powers))
@@ -30,7 +30,7 @@ def compare(name, tensors, rates, bias, weight, depth, corrections, accuracy, st
         activation(name),
         wanted,
         {"K": start, "Theta": "1"},
-        {"C_b": 0, "C_W": 1},
+        {"C_b": 0, "C_W": C_W},
         (b, w),
         [depth // 2, depth],
     )
@@ -72,6 +72,19 @@ def test_vanishing_cubic_coefficient():
         "0.1",
         (Fraction(1, 2), 0),
     )
+
+
+def test_irrational_exponents():
+    """sigma = erf(z) + z^2/5: (sigma_2/sigma_1)^2 = pi/25, so that p_perp is irrational, and kept exactly."""
+    name = "erf(z)+z**2/5"
+    table = exponents(name)
+    p_perp = (-2 + sp.pi / 25) / (-2 + 3 * sp.pi / 100)
+    assert sp.simplify(table.p_perp - p_perp) == 0
+    theta = table.tensors["Theta"]
+    assert sp.simplify(theta.exponent - (p_perp - 1)) == 0
+    power = float(p_perp)
+    weight = str(sp.N(sp.pi / 4, 25))
+    compare(name, ("K", "Theta", "B"), "equivalence", "0.5", "1.25", 3000, 3, {}, "0.2", (power, power - 1), C_W=weight)
 
 
 def test_odd_limit_of_generic_coefficients():

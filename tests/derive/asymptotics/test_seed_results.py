@@ -234,7 +234,7 @@ def test_scale_invariant_kernel_and_ntk():
 
 @pytest.mark.equation("infinity.39")
 def test_kink_condition():
-    """The print says a_+ != -a_-; |z|, with a_+ = -a_-, has the kink, and the linear activation, a_+ = a_-, has none."""
+    """The print says a_+ != -a_-; but |z|, with a_+ = -a_-, has the kink, and the linear one, a_+ = a_-, has none."""
     absolute, linear = activation("Abs(z)"), activation("linear")
     assert absolute.scale_invariant == (1, -1) and linear.scale_invariant == (1, 1)
     assert absolute.deltas(2)[0].coefficient == 2 and not linear.deltas(2)
