@@ -40,8 +40,8 @@ def read_widths(text: str) -> tuple[int, ...]:
 @click.argument("activation")
 @click.option("--widths", default="32,64,128,256", show_default=True, help="Hidden widths, with commas.")
 @click.option("--depth", default=3, show_default=True, help="Number of weight layers L.")
-@click.option("--networks", default=64, show_default=True, help="Networks of each width.")
-@click.option("--steps", default=120, show_default=True, help="Steps of gradient descent.")
+@click.option("--networks", default=96, show_default=True, help="Networks of each width.")
+@click.option("--steps", default=120, show_default=True, help="Steps of gradient descent, a multiple of 5.")
 @click.option("--rate", default=0.4, show_default=True, help="Learning rate in units of 1/(largest NTK eigenvalue).")
 @click.option("--C-b", "c_b", default=0.1, show_default=True, help="Bias variance.")
 @click.option("--C-W", "c_w", type=float, help="Weight variance times width (default: critical).")
@@ -63,7 +63,7 @@ def command(activation: str, widths: str, output: str, as_json: bool, c_w: float
         )
         record = Record(study, Path(output))
         train_missing(study, record)
-        summaries = summarize(record.wanted)
+        summaries = summarize(record.wanted, next_order=not study.has_kink)
         study_figure(summaries, f"{activation}, depth {study.depth}", record.figure)
     except NumericError as error:
         raise DeriveError(str(error)) from None
@@ -102,6 +102,7 @@ def describe(study: Study, record: Record, summaries: dict[str, Summary]) -> dic
             "errors": s.errors.tolist(),
             "power": s.fit.power if s.fit else None,
             "power_error": s.fit.power_error if s.fit else None,
+            "correction": s.fit.correction if s.fit else None,
             "expected": [None if math.isinf(low) else low, high],
         }
     files = {"csv": str(record.csv), "settings": str(record.settings), "figure": str(record.figure)}
@@ -135,5 +136,7 @@ def show(found: dict[str, Any]) -> None:
         table.add_row(entry["meaning"], *cells, power, expected)
     console = Console()
     console.print(table)
+    if not found["kink"]:
+        console.print("fitted with a relative correction in 1/n where four widths allow it", style="dim")
     for kind, path in found["files"].items():
         console.print(f"{kind}: {path}", style="dim", soft_wrap=True)

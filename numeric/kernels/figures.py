@@ -30,7 +30,7 @@ def study_figure(summaries: dict[str, Summary], title: str, path: Path) -> None:
         label = LABELS[name]
         if s.fit is not None:
             label += rf": $n^{{{s.fit.power:.2f} \pm {s.fit.power_error:.2f}}}$"
-            axes.plot(s.widths, s.fit.coefficient * s.widths**s.fit.power, f"C{k}", lw=1)
+            axes.plot(s.widths, s.fit(s.widths), f"C{k}", lw=1)
         axes.errorbar(s.widths, np.abs(s.means), s.errors, fmt="o", color=f"C{k}", ms=4, label=label)
     axes.set(xscale="log", yscale="log", xlabel="width n", title=title)
     axes.legend(fontsize=8)

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import jax
@@ -34,19 +34,21 @@ from numeric.kernels.fit import PowerLaw, power_law
 
 Array = np.ndarray
 QUANTITIES = ("f_gap", "ntk_gap", "parameter_change", "trace_change")
+CHECKPOINTS = 5
 
 
 @dataclass(frozen=True)
 class Study:
     """What is trained: `networks` networks of every width on `train` random inputs with labels +1 and -1.
 
-    `rate` is the learning rate in units of 1/(largest eigenvalue of Theta on the training inputs).
+    `rate` is the learning rate in units of 1/(largest eigenvalue of Theta on the training inputs). The NTK is measured
+    at five times, `steps`/5 apart.
     """
 
     activation: str
     widths: tuple[int, ...] = (32, 64, 128, 256)
     depth: int = 3
-    networks: int = 64
+    networks: int = 96
     steps: int = 120
     rate: float = 0.4
     dimension: int = 6
@@ -61,8 +63,12 @@ class Study:
     def __post_init__(self) -> None:
         if len(set(self.widths)) < 2 or min(self.widths) < 1 or self.networks < 2:
             raise NumericError("a study needs at least two different widths and two networks of each")
-        if self.depth < 2 or self.train < 1 or self.steps < 1 or not 0 < self.rate < 2:
-            raise NumericError("a study needs depth 2 or more, a training input, a step, and a rate between 0 and 2")
+        if self.depth < 2 or self.train < 1 or not 0 < self.rate < 2:
+            raise NumericError("a study needs depth 2 or more, a training input, and a rate between 0 and 2")
+        if self.steps < CHECKPOINTS or self.steps % CHECKPOINTS:
+            raise NumericError(
+                f"the number of steps must be a multiple of {CHECKPOINTS}, the times the NTK is measured"
+            )
 
     def data(self) -> tuple[Array, Array]:
         """Inputs of norm sqrt(n_0), the first `train` of them with labels."""
@@ -124,6 +130,7 @@ def run(study: Study, done: set[tuple[int, int]] | None = None, chunk: int = 8) 
             yield [_row(study, width, eta, k, [np.asarray(x[i]) for x in trajectories]) for i, k in enumerate(batch)]
 
 
+@lru_cache(maxsize=8)
 def _trainer(study: Study, width: int, eta: float) -> Callable[[Any], tuple[Any, ...]]:
     """A compiled function from network numbers to (outputs in time, NTKs and parameter changes at checkpoints)."""
     sizes = (study.dimension, *(width,) * (study.depth - 1), 1)
@@ -131,7 +138,6 @@ def _trainer(study: Study, width: int, eta: float) -> Callable[[Any], tuple[Any,
     X, y = (jnp.asarray(a) for a in study.data())
     rates = nets.rates()
     root = jax.random.fold_in(jax.random.key(study.seed), width)
-    times = checkpoints(study.steps)
 
     def apply(params: Params, inputs: jax.Array) -> jax.Array:
         return nets.output_one(params, inputs)[0]
@@ -147,24 +153,18 @@ def _trainer(study: Study, width: int, eta: float) -> Callable[[Any], tuple[Any,
         return jnp.sqrt(sum(jax.tree.leaves(terms)))
 
     def one(index: jax.Array) -> tuple[jax.Array, ...]:
-        start = params = nets.sample_one(jax.random.fold_in(root, index))
+        start = nets.sample_one(jax.random.fold_in(root, index))
         ntk = partial(empirical_ntk, apply, X=X, rates=rates, method="jacobian")
-        outputs, kernels, moves = [], [ntk(params)], []
-        for before, after in zip((0, *times), times):
-            params, f = jax.lax.scan(step, params, None, length=after - before)
-            outputs.append(f)
-            kernels.append(ntk(params))
-            moves.append(distance(params, start))
-        outputs.append(apply(params, X)[None])
-        return jnp.concatenate(outputs), jnp.stack(kernels), jnp.stack(moves)
+
+        def segment(params: Params, _: None) -> tuple[Params, tuple[jax.Array, ...]]:
+            params, f = jax.lax.scan(step, params, None, length=study.steps // CHECKPOINTS)
+            return params, (f, ntk(params), distance(params, start))
+
+        params, (f, kernels, moves) = jax.lax.scan(segment, start, None, length=CHECKPOINTS)
+        outputs = jnp.concatenate([f.reshape(-1, len(X)), apply(params, X)[None]])
+        return outputs, jnp.concatenate([ntk(start)[None], kernels]), moves
 
     return jax.jit(jax.vmap(one))
-
-
-def checkpoints(steps: int) -> tuple[int, ...]:
-    """Steps after which the NTK is measured: 1, and then by factors of about three to the end."""
-    times = {round(steps ** (k / 4)) for k in range(5)}
-    return tuple(sorted(t for t in times if t > 0))
 
 
 def _row(study: Study, width: int, eta: float, network: int, trajectory: list[Array]) -> Row:
@@ -192,8 +192,11 @@ class Summary:
     fit: PowerLaw | None
 
 
-def summarize(rows: list[Row]) -> dict[str, Summary]:
-    """Every quantity's means and fit; no fit where fewer than two widths show a mean above twice its error."""
+def summarize(rows: list[Row], next_order: bool = False) -> dict[str, Summary]:
+    """Every quantity's means and fit; no fit where fewer than two widths show a mean above twice its error.
+
+    `next_order` fits a relative correction in 1/n too, which smooth activations have (see `power_law`).
+    """
     widths = np.array(sorted({row.width for row in rows}))
     answer = {}
     for name in QUANTITIES:
@@ -201,7 +204,7 @@ def summarize(rows: list[Row]) -> dict[str, Summary]:
         means = np.array([s.mean() for s in samples])
         errors = np.array([s.std(ddof=1) / np.sqrt(len(s)) if len(s) > 1 else np.inf for s in samples])
         try:
-            fit = power_law(widths, means, errors)
+            fit = power_law(widths, means, errors, next_order)
         except NumericError:
             fit = None
         answer[name] = Summary(widths, means, errors, fit)

@@ -66,7 +66,7 @@ def test_learnability_for_people_and_mistakes():
         (["--samples", "many"], "whole numbers"),
         (["--space", "sphere", "--trials", "3"], "discrete space"),
         (["--dimension", "40"], "dimension from 1 to 12"),
-        (["--depth", "2", "--C-b", "0", "--samples", "200"], "nonzero modes"),
+        (["--depth", "2", "--C-b", "0", "--lambda-b", "0", "--samples", "200"], "nonzero modes"),
     ):
         with pytest.raises(DeriveError, match=words):
             CliRunner().invoke(group, ["learnability", "relu", *arguments], catch_exceptions=False)
