@@ -26,6 +26,8 @@ DDNTK_PLACEMENTS = (
     ("ddNTK-II", "ddII", "Z_IIB", 0, (1, 2, 3)),
 )
 """Which slot of the differential is the input δ, and which slots belong to the projector's modes a, b(, c)."""
+CHUNK = 15_000_000
+"""How many numbers of moments are held at a time when the covariance goes through the test inputs."""
 
 
 @dataclass(frozen=True)
@@ -112,13 +114,14 @@ class FiniteWidth:
         return -_carrier_first(moment, carrier)
 
     def _moment_derivative(self, carrier: int, output: int, v: np.ndarray) -> np.ndarray:
-        """The derivative of `_moment` when the targets y of one output move along v (in the modes)."""
+        """Derivatives of `_moment` when the targets of one output move along the rows of v: (rows × n, M, M, M)."""
         y, K, own = self.y, self.K, np.eye(self.outputs)[output]
         pair = np.einsum("jb,jc->bc", y, y) + self.outputs * K
-        mixed = np.einsum("b,c->bc", v, y[output])
-        moment = np.einsum("i,a,bc->iabc", own, v, pair) + np.einsum("ia,bc->iabc", y, mixed + mixed.T)
-        moment += np.einsum("i,c,ab->iabc", own, v, K) + np.einsum("i,b,ac->iabc", own, v, K)
-        return -_carrier_first(moment, carrier)
+        mixed = np.einsum("rb,c->rbc", v, y[output])
+        moment = np.einsum("i,ra,bc->riabc", own, v, pair)
+        moment += np.einsum("ia,rbc->riabc", y, mixed + mixed.transpose(0, 2, 1))
+        moment += np.einsum("i,rc,ab->riabc", own, v, K) + np.einsum("i,rb,ac->riabc", own, v, K)
+        return -_carrier_first(moment.reshape(-1, *moment.shape[2:]), carrier)
 
     def _to_samples(self, tensor: np.ndarray) -> np.ndarray:
         for axis in range(1, tensor.ndim):
@@ -134,12 +137,14 @@ class FiniteWidth:
         cross = np.zeros((self.outputs, self.outputs, size, size))
         toward = self.kernel.residual(self.kernel.K) @ U
         test = [beta for beta in range(size) if beta not in set(self.kernel.train)]
-        for beta in test:
-            linear = sum(self._linear(toward[beta : beta + 1]).values())
+        rows = max(1, CHUNK // (self.outputs * size**3))
+        for betas in (test[start : start + rows] for start in range(0, len(test), rows)):
+            linear = np.sum(list(self._linear(toward[betas]).values()), axis=0)
             for output in range(self.outputs):
-                moments = [self._moment_derivative(k, output, toward[beta]) for k in range(3)]
-                cross[output, output, beta] -= linear[0]
-                cross[output, :, beta] -= sum(self._cubic(moments).values())
+                moments = [self._moment_derivative(k, output, toward[betas]) for k in range(3)]
+                cubic = np.sum(list(self._cubic(moments).values()), axis=0)
+                cross[output, output, betas] -= linear
+                cross[output][:, betas] -= cubic.reshape(len(betas), self.outputs, size).transpose(1, 0, 2)
         inverse = np.einsum("am,bm->ab", U / self.projectors.h, U)
         cross -= self._left_residual(
             contract_two(flow, "z z ΔH", (0, 2), (1, 3), np.eye(self.outputs)[:, :, None, None] * inverse)

@@ -50,7 +50,7 @@ def training_modes(theta: np.ndarray, train: Sequence[int], rcond: float | None 
 def _diagnosis(block: np.ndarray, train: Sequence[int], h: np.ndarray, U: np.ndarray) -> str:
     scale = np.diagonal(block)
     distance = scale[:, None] + scale[None, :] - 2 * block + np.diag(np.full(len(scale), np.inf))
-    a, b = np.unravel_index(np.argmin(distance), distance.shape)
+    a, b = (int(k) for k in np.unravel_index(np.argmin(distance), distance.shape))
     if distance[a, b] <= 1e-12 * (scale[a] + scale[b]):
         which = f"training inputs {train[a]} and {train[b]} are the same to the NTK"
     else:
@@ -81,29 +81,34 @@ class KernelPrediction:
         """Θ_{δa} Θ^{ab}: the linear map from training values to all inputs, (N, N_train)."""
         return self.response(1 / self.modes.h)
 
-    def response(self, p: np.ndarray) -> np.ndarray:
-        """Θ_{δa} U p Uᵀ for weights p of the modes."""
-        return (self.theta[:, self.train] @ self.modes.U * p) @ self.modes.U.T
+    def response(self, p: np.ndarray, inputs: Sequence[int] | None = None) -> np.ndarray:
+        """Θ_{δa} U p Uᵀ for weights p of the modes, on all inputs or some."""
+        rows = self.theta[:, self.train] if inputs is None else self.theta[np.ix_(inputs, self.train)]
+        return (rows @ self.modes.U * p) @ self.modes.U.T
 
     def residual(self, x: np.ndarray) -> np.ndarray:
         """[X]_δ = X_δ - Θ_{δa}Θ^{ab} X_b along the first axis: what training on the samples cannot reach."""
         return x - np.tensordot(self.leap, x[list(self.train)], axes=1)
 
-    def _map(self, algorithm: Algorithm | None, t: float | None) -> np.ndarray:
+    def _map(self, algorithm: Algorithm | None, t: float | None, inputs: Sequence[int] | None = None) -> np.ndarray:
         if t is None:
-            return self.leap
+            return self.response(1 / self.modes.h, inputs)
         if algorithm is None:
             raise NumericError("A prediction at a time t needs the algorithm that gets there.")
-        return self.response(position_signal(algorithm, self.modes.h).at(t))
+        return self.response(position_signal(algorithm, self.modes.h).at(t), inputs)
 
-    def mean(self, algorithm: Algorithm | None = None, t: float | None = None) -> np.ndarray:
-        """E[z(t)] on all inputs; at the end of training (t=None) it is (10.40) for any algorithm."""
-        return self._map(algorithm, t) @ self.y
+    def mean(
+        self, algorithm: Algorithm | None = None, t: float | None = None, inputs: Sequence[int] | None = None
+    ) -> np.ndarray:
+        """E[z(t)] on all inputs (or some); at the end of training (t=None) it is (10.40) for any algorithm."""
+        return self._map(algorithm, t, inputs) @ self.y
 
-    def covariance(self, algorithm: Algorithm | None = None, t: float | None = None) -> np.ndarray:
-        """Cov[z_1(t), z_2(t)] of one output component, (N, N); at the end of training it is (10.41)."""
-        moved = np.eye(len(self.K))
-        moved[:, self.train] -= self._map(algorithm, t)
+    def covariance(
+        self, algorithm: Algorithm | None = None, t: float | None = None, inputs: Sequence[int] | None = None
+    ) -> np.ndarray:
+        """Cov[z_1(t), z_2(t)] of one output component on all inputs (or some); at the end of training it is (10.41)."""
+        moved = np.eye(len(self.K)) if inputs is None else np.eye(len(self.K))[list(inputs)]
+        moved[:, self.train] -= self._map(algorithm, t, inputs)
         return moved @ self.K @ moved.T
 
     def sample(self, z: np.ndarray, algorithm: Algorithm | None = None, t: float | None = None) -> np.ndarray:

@@ -51,12 +51,12 @@ class Prediction:
     @cached_property
     def mean_infinite(self) -> np.ndarray:
         """(10.40) on the test inputs."""
-        return self.kernel.mean()[list(self.test)]
+        return self.kernel.mean(inputs=self.test)
 
     @cached_property
     def covariance_infinite(self) -> np.ndarray:
         """(10.41) on the test inputs."""
-        return self.kernel.covariance()[np.ix_(self.test, self.test)]
+        return self.kernel.covariance(inputs=self.test)
 
     @cached_property
     def finite(self) -> FiniteWidth:

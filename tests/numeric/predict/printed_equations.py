@@ -45,8 +45,8 @@ def projectors(H, eta):
     }
 
 
-def mean_as_printed(flow, Z, Hi, K, y, train):
-    """(infinity.162)-(infinity.165) exactly as printed; y is (N_train, n_L). Arrays (n_L, N)."""
+def mean_as_printed(flow, Z, Hi, K, y, train, corrected=False):
+    """(infinity.162)-(infinity.165) exactly as printed, or with docs/errata; y is (N_train, n_L). Arrays (n_L, N)."""
     n, t = y.shape[1], train
     g = {name: getattr(flow, name) for name in "ABPQRSTU"}
 
@@ -58,15 +58,16 @@ def mean_as_printed(flow, Z, Hi, K, y, train):
 
     A, B = tt(g["A"], 1, 2, 3), tt(g["B"], 1, 2, 3)
     variance = np.einsum("dabc->dabc", A) + np.einsum("dbac->dabc", B) + n * np.einsum("dcab->dabc", B)
-    parts = {"NTK variance": np.einsum("dabc,ab,ce,ei->id", variance, Hi, Hi, y)}
+    sign = -1 if corrected else 1
+    parts = {"NTK variance": sign * np.einsum("dabc,ab,ce,ei->id", variance, Hi, Hi, y)}
     P0, Q0 = tt(g["P"], 1, 2, 3), tt(g["Q"], 1, 2, 3)
     P1, Q1, Q2 = tt(g["P"], 0, 2, 3), tt(g["Q"], 0, 2, 3), tt(g["Q"], 0, 1, 3)
     first = 2 * (P0 + Q0 + n * np.einsum("dbac->dabc", Q0))
     second = np.einsum("adbc->dabc", n * P1 + Q1) + np.einsum("abdc->dabc", Q2)
     third = np.einsum("adbc->dabc", P1 + n * Q1) + np.einsum("abdc->dabc", Q2)
-    parts["dNTK"] = -np.einsum("dabc,abce,ei->id", first, Z["Z_B"], y) - np.einsum(
-        "dabc,abce,ei->id", second + third, Z["Z_A"], y
-    )
+    last = "dabc,abec,ei->id" if corrected else "dabc,abce,ei->id"
+    parts["dNTK"] = -np.einsum("dabc,abce,ei->id", first, Z["Z_B"], y)
+    parts["dNTK"] -= np.einsum("dabc,abce,ei->id", second, Z["Z_A"], y) + np.einsum(last, third, Z["Z_A"], y)
     moment = (
         np.einsum("di,ef->idef", y, y @ y.T + n * K) + np.einsum("ei,fd->idef", y, K) + np.einsum("fi,de->idef", y, K)
     )
@@ -80,8 +81,8 @@ def mean_as_printed(flow, Z, Hi, K, y, train):
     parts["ddNTK-I"] = -np.einsum("xdef,idef->ix", one, moment)
     IIB, IIA = Z["Z_IIB"], Z["Z_IIA"]
     two = np.einsum("xabc,abcdef->xdef", tt(g["S"], 1, 2, 3), IIB)
-    two = two + np.einsum("xabc,bcaefd->xdef", tt(g["T"], 1, 2, 3), IIB)
-    two = two + np.einsum("xabc,cabfde->xdef", tt(g["U"], 1, 2, 3), IIB)
+    orders = ("xabc,cabfde->xdef", "xabc,bcaefd->xdef") if corrected else ("xabc,bcaefd->xdef", "xabc,cabfde->xdef")
+    two = two + np.einsum(orders[0], tt(g["T"], 1, 2, 3), IIB) + np.einsum(orders[1], tt(g["U"], 1, 2, 3), IIB)
     two = two + np.einsum("abxc,abcefd->xdef", tt(g["S"], 0, 1, 3), IIA)
     two = two + np.einsum("axcb,abcdef->xdef", tt(g["T"], 0, 2, 3), IIA)
     two = two + np.einsum("acbx,abcfde->xdef", tt(g["U"], 0, 1, 2), IIA)

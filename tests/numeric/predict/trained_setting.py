@@ -25,7 +25,10 @@ def theory(lambda_b=None, lambda_W=None):
     """The flow at width 1 per layer: tensors as coefficients of 1/n."""
     setting = stored()["setting"]
     p = setting["hyperparameters"]
-    rates = (p["lambda_b"] if lambda_b is None else list(lambda_b), p["lambda_W"] if lambda_W is None else list(lambda_W))
+    rates = (
+        p["lambda_b"] if lambda_b is None else list(lambda_b),
+        p["lambda_W"] if lambda_W is None else list(lambda_W),
+    )
     return flow("tanh", np.array(setting["X"]), 3, 1, p["C_b"], p["C_W"], *rates, tolerance=1e-8)
 
 
