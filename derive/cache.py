@@ -9,6 +9,7 @@ The directory is the user's cache directory, or DERIVE_CACHE_DIR; an empty DERIV
 
 from __future__ import annotations
 
+import atexit
 import functools
 import hashlib
 import importlib.metadata
@@ -61,9 +62,30 @@ def directory() -> Path | None:
     return Path(platformdirs.user_cache_dir("effective-theory"))
 
 
-@functools.lru_cache(maxsize=4)
-def _open(path: Path, process: int) -> Any:
-    """One connection pool a process (SQLite connections must not cross a fork); None where it cannot be had."""
+_opened: dict[tuple[Path, int], Any] = {}
+"""One cache object a process: SQLite connections must not cross a fork."""
+
+
+def close() -> None:
+    """Close this process's connections; the next question opens them again."""
+    for (_, process), cache in list(_opened.items()):
+        if cache is not None and process == os.getpid():
+            cache.close()
+    _opened.clear()
+
+
+atexit.register(close)
+
+
+def _open(path: Path) -> Any:
+    """The cache in a directory; None where it cannot be had."""
+    key = (path, os.getpid())
+    if key not in _opened:
+        _opened[key] = _connect(path)
+    return _opened[key]
+
+
+def _connect(path: Path) -> Any:
     import diskcache
 
     for _ in range(2):
@@ -95,7 +117,7 @@ def recall(question: str, arguments: Any, compute: Callable[[], T]) -> T:
     {'value': [4, 2]}
     """
     path = directory()
-    cache = _open(path, os.getpid()) if path is not None else None
+    cache = _open(path) if path is not None else None
     key = hashlib.sha256(json.dumps([code_version(), question, arguments], sort_keys=True).encode()).hexdigest()
     if cache is not None:
         try:
@@ -103,10 +125,10 @@ def recall(question: str, arguments: Any, compute: Callable[[], T]) -> T:
             if stored is not None:
                 return json.loads(stored["answer"])
         except sqlite3.DatabaseError:
-            _open.cache_clear()
+            close()
             if path is not None:
                 _set_aside(path)
-                cache = _open(path, os.getpid())
+                cache = _open(path)
         except _DAMAGE:
             pass
     text = json.dumps(compute())

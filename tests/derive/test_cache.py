@@ -1,8 +1,11 @@
 """The disk cache: right after the first time, never stale, safe under processes, harmless when damaged."""
 
+import gc
 import json
 import multiprocessing
 import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -11,12 +14,13 @@ from derive import cache
 
 
 @pytest.fixture(autouse=True)
-def own_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def own_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     directory = tmp_path / "cache"
     monkeypatch.setenv("DERIVE_CACHE_DIR", str(directory))
     monkeypatch.setattr(cache, "_edited_meanwhile", lambda: False)
-    cache._open.cache_clear()
-    return directory
+    cache.close()
+    yield directory
+    cache.close()
 
 
 def counted(answer: object) -> tuple[list[int], object]:
@@ -68,24 +72,26 @@ def test_answers_of_edited_code_are_not_kept(monkeypatch: pytest.MonkeyPatch) ->
     assert len(calls) == 2
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # diskcache fails with an open handle
 @pytest.mark.parametrize("damage", ["garbage", "truncate", "entry"])
 def test_damage_costs_only_time(damage: str, own_directory: Path) -> None:
     calls, compute = counted({"right": True})
     cache.recall("q", None, compute)
-    cache._open.cache_clear()
+    cache.close()
     database = own_directory / "cache.db"
     if damage == "garbage":
         database.write_bytes(b"this is not a database" * 100)
     elif damage == "truncate":
         database.write_bytes(database.read_bytes()[:700])
     else:
-        with sqlite3.connect(database) as connection:
+        with closing(sqlite3.connect(database)) as connection, connection:
             connection.execute("UPDATE Cache SET value = ?", (b"not zlib",))
     for side in ("cache.db-wal", "cache.db-shm"):
         (own_directory / side).unlink(missing_ok=True)
     assert cache.recall("q", None, compute) == {"right": True}
     assert cache.recall("q", None, compute) == {"right": True}
     assert len(calls) <= 3
+    gc.collect()
 
 
 def test_unwritable_directory(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -106,7 +112,7 @@ def test_errors_are_not_stored() -> None:
 
 def test_nothing_is_pickled(own_directory: Path) -> None:
     cache.recall("q", None, lambda: {"a": list(range(2000))})
-    with sqlite3.connect(own_directory / "cache.db") as connection:
+    with closing(sqlite3.connect(own_directory / "cache.db")) as connection:
         modes = {mode for (mode,) in connection.execute("SELECT mode FROM Cache")}
     assert 4 not in modes  # diskcache's MODE_PICKLE
 
