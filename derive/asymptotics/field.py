@@ -79,7 +79,7 @@ class Field:
         """Whether a coefficient is zero: exactly, or within the rounding of a floating-point field."""
         if self.digits is None:
             return self.domain.is_zero(element) if not self.domain.is_EX else sp.simplify(element.ex) == 0
-        return abs(element) < 10.0 ** (-0.6 * self.digits)
+        return abs(element) < 10.0 ** (-0.75 * self.digits)
 
     def fraction(self, element: Any) -> Fraction | None:
         """The element as a fraction if it is one, else None."""
@@ -90,7 +90,7 @@ class Field:
             expr = sp.nsimplify(sp.simplify(expr)) if self.domain.is_EX else expr
             return Fraction(int(expr.p), int(expr.q)) if expr.is_Rational else None
         guess = Fraction(float(expr)).limit_denominator(24)
-        return guess if self.negligible(element - self(guess)) else None
+        return guess if abs(element - self(guess)) < 10.0 ** (-0.6 * self.digits) else None
 
 
 def _rational(domain: Any) -> Any:

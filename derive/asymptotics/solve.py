@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 import sympy as sp
 
@@ -161,7 +160,7 @@ def _result(system: System, name: str, found: Series, order: int, with_steps: bo
         steps = kernel_steps(system.background)
         if name != "K":
             steps.append(rate_step(system))
-            steps += [tensor_step(system, n) for n in needed(system, name)]
+            steps += [tensor_step(system, n) for n in needed(system.equations, name)]
     return Asymptotics(
         tensor=name,
         exponent=final(lead),
@@ -256,8 +255,7 @@ class ConstantSolution:
                 rf"\lambda_b^{{(\ell)}} = {sp.latex(rate_b)},\quad \lambda_W^{{(\ell)}} = {sp.latex(rate_W)}",
             ),
         ]
-        chain = needed(_Chain(self.admitted), name)  # type: ignore[arg-type]
-        for n in chain:
+        for n in needed(self.admitted.equations, name):
             form = self._exact[n] if self.digits else sp.factor(self._exact[n])
             steps.append(
                 Step(
@@ -266,15 +264,6 @@ class ConstantSolution:
                 )
             )
         return tuple(steps)
-
-
-@dataclass(frozen=True)
-class _Chain:
-    admitted: Admitted
-
-    @property
-    def equations(self) -> Mapping[str, Any]:
-        return self.admitted.equations
 
 
 Solution = FlowSolution | ConstantSolution

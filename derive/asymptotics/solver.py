@@ -153,13 +153,13 @@ def solve_linear(
     algebraic = ring.value(gamma) < 1 - 1e-12
     series, residual = ring.zero(), source
     resonant = False
+    exponent = gamma if algebraic else ring.exponent(h)
     if algebraic:
         rate = field.to_sympy(h)
         growth = Growth(None, ring.value(gamma), rate)
-        if sp.N(rate) < 0:
+        if not rate.free_symbols and rate < 0:
             raise NoApproach(f"{name} grows exponentially with depth: its multiplier is {multiplier}")
     else:
-        exponent = ring.exponent(h)
         growth = Growth(exponent, 1.0)
         if constant is not None:
             seed = ring.term(ring.coefficient(constant), exponent)
@@ -168,7 +168,7 @@ def solve_linear(
                 raise ValueError("exact multiplier and source: give an order to stop at")
             series = seed.truncate(limit - 1) if limit - 1 > ring.value(exponent) else ring.zero()
             residual = residual - _defect(series, multiplier, limit)
-            residual = residual + _remainder(ring, ring.value(exponent) + multiplier.order)
+            residual = residual + ring.zero(ring.value(exponent) + multiplier.order)
     lag = ring.value(gamma)
     while True:
         limit = min(residual.order, order + lag)
@@ -180,16 +180,16 @@ def solve_linear(
         if algebraic:
             piece = ring.term(r * (field(1) / h), target)
         else:
-            gap = h - ring.element(target)
+            gap = ring.element(tuple(a - b for a, b in zip(exponent, target)))
             resonant = resonant or field.negligible(gap)
             piece = ring.term(invert_step(ring, gap, r), target)
         residual = residual - _defect(piece, multiplier, limit)
-        residual = residual + _remainder(ring, piece.lead + multiplier.order)
+        residual = residual + ring.zero(piece.lead + multiplier.order)
         residual.terms.pop(p, None)
         series = series + piece
     final = min(residual.order - lag, order)
     if not algebraic and constant is None:
-        final = min(final, ring.value(ring.exponent(h)))
+        final = min(final, ring.value(exponent))
     return LinearSolution(Series(ring, series.terms, final), growth, resonant)
 
 
@@ -198,7 +198,3 @@ def _defect(piece: Series, multiplier: Series, limit: float) -> Series:
     exact = Series(piece.ring, piece.terms, limit)
     known = Series(multiplier.ring, multiplier.terms)
     return exact.shift() - (known * Series(piece.ring, piece.terms)).truncate(limit)
-
-
-def _remainder(ring: DepthRing, order: float) -> Series:
-    return ring.zero(order)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import sympy as sp
 
 from derive.asymptotics.background import FlowingKernel
 from derive.asymptotics.result import Step
 from derive.asymptotics.series import Series
-from derive.asymptotics.system import System, constant_name
+from derive.asymptotics.system import Equation, System, constant_name
 from derive.symbols import C_W, C_b, ell
 
 SYMBOL = {"Theta": r"\Theta", "G1": r"{G^{\{1\}}}", "H1": r"{H^{\{1\}}}"}
@@ -90,7 +92,7 @@ def tensor_step(system: System, name: str) -> Step:
     )
 
 
-def needed(system: System, name: str) -> list[str]:
+def needed(equations: Mapping[str, Equation], name: str) -> list[str]:
     """The tensors that a tensor's solution needs, itself last, in the order of the equations."""
     found: set[str] = set()
     pending = [name]
@@ -98,8 +100,8 @@ def needed(system: System, name: str) -> list[str]:
         current = pending.pop()
         if current not in found and current != "K":
             found.add(current)
-            pending += system.equations[current].depends_on
-    return [n for n in system.equations if n in found]
+            pending += equations[current].depends_on
+    return [n for n in equations if n in found]
 
 
 def onset_depth(background: FlowingKernel) -> float | None:
