@@ -66,7 +66,8 @@ def mean_as_printed(flow, Z, Hi, K, y, train, corrected=False):
     second = np.einsum("adbc->dabc", n * P1 + Q1) + np.einsum("abdc->dabc", Q2)
     third = np.einsum("adbc->dabc", P1 + n * Q1) + np.einsum("abdc->dabc", Q2)
     last = "dabc,abec,ei->id" if corrected else "dabc,abce,ei->id"
-    parts["dNTK"] = -np.einsum("dabc,abce,ei->id", first, Z["Z_B"], y)
+    Z_B = (Z["Z_B"] + Z["Z_B"].transpose(1, 0, 3, 2)) / 2 if corrected else Z["Z_B"]
+    parts["dNTK"] = -np.einsum("dabc,abce,ei->id", first, Z_B, y)
     parts["dNTK"] -= np.einsum("dabc,abce,ei->id", second, Z["Z_A"], y) + np.einsum(last, third, Z["Z_A"], y)
     moment = (
         np.einsum("di,ef->idef", y, y @ y.T + n * K) + np.einsum("ei,fd->idef", y, K) + np.einsum("fi,de->idef", y, K)
