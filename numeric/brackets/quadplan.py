@@ -354,7 +354,11 @@ def _bucket(
     row = min(int(np.searchsorted(SPREADS, widest)), SPREADS.size - 1)
     y_step = min(smooth / max(widest, 1e-3), 0.9, 2 * np.pi / (np.sqrt(2 * np.log(1 / tolerance)) + np.sqrt(n) / 2))
     reach = np.arange(4.0, 40.0, 0.25)
-    tails = np.abs(hermite_table(reach, n)) * np.exp(-(reach**2) / 2) * np.maximum(sizes[row, :n], 1e-300)[:, None]
+    tails = (
+        np.abs(hermite_table(reach, n))
+        * np.exp(-(reach**2) / 2)
+        * np.maximum(sizes[row, np.minimum(np.arange(n), sizes.shape[1] - 1)], 1e-300)[:, None]
+    )
     far = reach[np.flatnonzero(tails.max(axis=0) > 0.1 * tolerance)]
     y = half_line(y_step, max(radius, far[-1] + 0.25 if far.size else 0.0))
     y = np.concatenate([-y[::-1], y])
