@@ -15,7 +15,7 @@ from typing import Any
 
 import sympy as sp
 
-from derive.activations import Activation
+from derive.activations import Activation, parse_number
 from derive.activations import activation as make_activation
 from derive.asymptotics.expansion import DIGITS, FixedPoint
 from derive.asymptotics.learning_rates import LearningRates, parse_rule
@@ -109,11 +109,8 @@ def problem(
 
 
 def _rate(name: str, value: Any) -> sp.Expr:
-    try:
-        number = sp.nsimplify(sp.sympify(str(value), rational=True))
-    except (sp.SympifyError, TypeError, ValueError):
-        number = None
-    if number is None or not number.is_number or not number.is_real or number < 0:
+    number = parse_number(str(value))  # by the whitelist: text is never evaluated
+    if not number.is_real or number < 0:
         raise DeriveError(f"{name} is a number that is not negative, not {value!r}")
     return number
 

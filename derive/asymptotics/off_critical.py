@@ -15,7 +15,7 @@ import mpmath
 import sympy as sp
 
 from derive import symbols
-from derive.activations import Activation
+from derive.activations import Activation, parse_number
 from derive.activations import activation as make_activation
 from derive.asymptotics.expansion import FixedPoint
 from derive.asymptotics.exponential import ORDER, Exponentials, compose, solve_kernel, solve_linear
@@ -90,7 +90,7 @@ def off_criticality(
     (mpf('0.0'), mpf('2.0'))
     """
     sigma = make_activation(activation)
-    constants = {symbols.C_b: sp.sympify(str(C_b)), symbols.C_W: sp.sympify(str(C_W))}
+    constants = {symbols.C_b: parse_number(str(C_b)), symbols.C_W: parse_number(str(C_W))}
     if not all(c.is_number and c >= 0 for c in constants.values()) or constants[symbols.C_W] == 0:
         raise DeriveError("C_b is a number that is not negative, and C_W a positive one")
     star = _fixed_point(sigma, constants, start)
