@@ -29,6 +29,7 @@ RUNS = {
     "softsign": ("softsign", "0.5", "2", "0"),
     "elu": ("elu", "0.5", "2", "0"),
     "gelu": ("gelu", "3.7", "0", "0"),
+    "mish": ("mish", "1.5", "0", "0"),
 }
 BIAS, WEIGHT = "0.7", "1.3"
 
