@@ -78,5 +78,9 @@ class Record:
             raise NumericError(f"{self.csv} holds a study with other settings: choose another folder or remove it")
         with self.csv.open(newline="") as file:
             lines = list(csv.DictReader(file))
-        whole = ("width", "network")
-        return [Row(**{k: int(v) if k in whole else float(v) for k, v in line.items()}) for line in lines]
+        return [_row(line) for line in lines]
+
+
+def _row(line: dict[str, str]) -> Row:
+    values: dict[str, Any] = {name: float(text) for name, text in line.items()}
+    return Row(**{**values, "width": int(line["width"]), "network": int(line["network"])})

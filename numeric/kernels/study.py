@@ -16,7 +16,7 @@ time of |f_t - f_lin|, of |theta_t - theta_0| (norm with the inverse learning ra
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import Any
 
@@ -79,7 +79,7 @@ class Study:
     def learning_rate(self) -> float:
         """eta, from the infinite-width NTK."""
         X, _ = self.data()
-        hyper = {"C_b": self.C_b, "C_W": self.C_W, "lambda_b": self.lambda_b, "lambda_W": self.lambda_W}
+        hyper: dict[str, Any] = {"C_b": self.C_b, "C_W": self.C_W, "lambda_b": self.lambda_b, "lambda_W": self.lambda_W}
         f = flow(self.activation, X[: self.train], self.depth, **hyper, tensors="Theta", layers="last", progress=False)
         return self.rate / float(np.linalg.eigvalsh(np.asarray(f.Theta))[-1])
 
@@ -122,7 +122,7 @@ def run(study: Study, done: set[tuple[int, int]] | None = None, chunk: int = 8) 
         missing = [k for k in range(study.networks) if (width, k) not in done]
         if not missing:
             continue
-        train = _trainer(study, width, eta)
+        train = _trainer(replace(study, widths=Study.widths, networks=Study.networks), width, eta)
         for start in range(0, len(missing), chunk):
             batch = missing[start : start + chunk]
             padded = batch + [batch[-1]] * (chunk - len(batch))  # one compiled program for all chunks
@@ -195,7 +195,7 @@ class Summary:
 def summarize(rows: list[Row], next_order: bool = False) -> dict[str, Summary]:
     """Every quantity's means and fit; no fit where fewer than two widths show a mean above twice its error.
 
-    `next_order` fits a relative correction in 1/n too, which smooth activations have (see `power_law`).
+    `next_order` fits a relative correction in 1/n to the two gaps, which smooth activations have (see `power_law`).
     """
     widths = np.array(sorted({row.width for row in rows}))
     answer = {}
@@ -204,7 +204,7 @@ def summarize(rows: list[Row], next_order: bool = False) -> dict[str, Summary]:
         means = np.array([s.mean() for s in samples])
         errors = np.array([s.std(ddof=1) / np.sqrt(len(s)) if len(s) > 1 else np.inf for s in samples])
         try:
-            fit = power_law(widths, means, errors, next_order)
+            fit = power_law(widths, means, errors, next_order and name in ("f_gap", "ntk_gap"))
         except NumericError:
             fit = None
         answer[name] = Summary(widths, means, errors, fit)
