@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import click
 
 from derive.cache import recall
@@ -24,10 +26,10 @@ def command(activation: str, learning_rates: str | None, point: int, as_json: bo
     rules = [learning_rates] if learning_rates else list(RULES)
     if as_json:
         rules = rules[:1]
-    found = [
-        recall("generalization", [activation, rule, point], lambda rule=rule: _answer(activation, rule, point))
-        for rule in rules
-    ]
+    found = []
+    for rule in rules:
+        question = [activation, rule, point]
+        found.append(recall("generalization", question, partial(_answer, activation, rule, point)))
     if as_json:
         print_json(found[0])
         return

@@ -52,7 +52,8 @@ def angle_functions(sigma: Activation) -> AngleFunctions:
     values = [exact(b, sigma, covariance) for b in brackets]
     if any(v is None for v in values):
         raise DeriveError(f"{sigma.name} has no closed form at two inputs")
-    return AngleFunctions(*(_in_angle(C_W * v) for v in values), C_W)
+    kernel, slope = (_in_angle(C_W * v) for v in values)
+    return AngleFunctions(kernel, slope, C_W)
 
 
 def _in_angle(expression: sp.Expr) -> sp.Expr:

@@ -67,7 +67,7 @@ def covariance_change(places: tuple[sp.Expr, ...], order: int) -> dict[tuple[int
 def expand_bracket(bracket: Bracket, pattern: tuple[tuple[int, sp.Expr], ...], order: int) -> tuple[sp.Expr, ...]:
     """<f> around the midpoint; `pattern` holds (label, place of its input)."""
     places = tuple(dict.fromkeys(place for _, place in pattern))
-    number = {label: 1 + places.index(place) for label, place in pattern}
+    number: dict[object, object] = {label: 1 + places.index(place) for label, place in pattern}
     merge = {n: MIDPOINT for n in number.values()}
     change = covariance_change(places, order)
     term: Powers = [bracket.relabel(number).integrand, *[sp.S.Zero] * order]
