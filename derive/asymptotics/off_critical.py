@@ -58,6 +58,27 @@ class OffCritical:
     tensors: Mapping[str, Exponential]
     missing: Mapping[str, str]
 
+    def to_json(self) -> dict[str, Any]:
+        """Numbers as floats: a tensor tends to `limit`, or behaves as factor^l l^power."""
+        tensors = {
+            name: {
+                "factor": float(e.factor),
+                "power": e.power,
+                "limit": None if e.limit is None else float(e.limit),
+            }
+            for name, e in self.tensors.items()
+        }
+        return {
+            "activation": self.activation,
+            "class": "off critical",
+            "K_star": float(self.K_star),
+            "chi_parallel": float(self.chi_parallel),
+            "chi_perp": float(self.chi_perp),
+            "tensors": tensors,
+            "missing": dict(self.missing),
+            "text": str(self),
+        }
+
     def __str__(self) -> str:
         head = (
             f"{self.activation}: K* = {mpmath.nstr(self.K_star, 12)}, "

@@ -10,6 +10,7 @@ from typing import Any
 import mpmath
 import sympy as sp
 
+from derive.activations import parse_number
 from derive.errors import DeriveError
 from derive.symbols import ell
 
@@ -62,9 +63,8 @@ class Asymptotics:
         """The series, without its remainder, at a layer: an mpmath number; every symbol in it needs a value."""
         if self.series is None:
             raise DeriveError(f"{self.tensor} does not exist: {self.reason}")
-        expression = self.series.subs(
-            {s: sp.sympify(values[s.name]) for s in self.series.free_symbols if s.name in values}
-        )
+        numbers = {n: parse_number(v) if isinstance(v, str) else sp.sympify(v) for n, v in values.items()}
+        expression = self.series.subs({s: numbers[s.name] for s in self.series.free_symbols if s.name in numbers})
         absent = sorted(s.name for s in expression.free_symbols if s != ell)
         if absent:
             raise DeriveError(f"{self.tensor} at a layer needs a value for {', '.join(absent)}")

@@ -21,6 +21,8 @@ import click
 @click.option("--lambda-b", default=None, help="A number instead of the symbol lambda_b, e.g. 0.")
 @click.option("--lambda-W", "lambda_w", default=None, help="A number instead of the symbol lambda_W.")
 @click.option("--plateau", is_flag=True, help="Half-stable activations: K stays at K*, exact polynomials in l.")
+@click.option("--C-b", "c_b", default=None, help="With --C-W: the exponential behaviour off criticality instead.")
+@click.option("--C-W", "c_w", default=None, help="With --C-b: the exponential behaviour off criticality instead.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(
     activation: str,
@@ -29,6 +31,8 @@ def command(
     lambda_b: str | None,
     lambda_w: str | None,
     plateau: bool,
+    c_b: str | None,
+    c_w: str | None,
     as_json: bool,
 ) -> None:
     """How every tensor behaves at large depth: coefficient * l^(-exponent) * log(l)^log_power.
@@ -43,14 +47,18 @@ def command(
         derive exponents gelu --learning-rates constant
         derive exponents tanh --lambda-b 0
         derive exponents gelu --plateau
+        derive exponents tanh --C-b 0.1 --C-W 1.5
     """
     from derive.cache import recall
 
-    arguments = [activation, learning_rates, point, lambda_b, lambda_w, plateau]
+    arguments = [activation, learning_rates, point, lambda_b, lambda_w, plateau, c_b, c_w]
 
     def compute() -> dict[str, Any]:
-        from derive.asymptotics import exponents
+        from derive.asymptotics import exponents, off_criticality
 
+        if c_b is not None or c_w is not None:
+            rates = {"lambda_b": lambda_b or "1", "lambda_W": lambda_w or "1"}
+            return off_criticality(activation, c_b or "0", c_w or "1", **rates).to_json()
         return exponents(activation, learning_rates, point, lambda_b, lambda_w, plateau).to_json()
 
     data = recall("exponents", arguments, compute)
@@ -58,6 +66,8 @@ def command(
         from derive.cli.output import print_json
 
         print_json(data)
+    elif "text" in data:
+        click.echo(data["text"])
     else:
         _show(data)
 

@@ -68,6 +68,12 @@ def test_human_output(run):
     assert "remainder" in run(asymptotics_command, "sin", "K", "--order", "3")
 
 
+def test_off_criticality(run):
+    data = json.loads(run(exponents_command, "tanh", "--C-b", "0", "--C-W", "1/2", "--json"))
+    assert data["K_star"] == 0 and data["tensors"]["Theta"]["limit"] == 2.0 and data["tensors"]["K"]["factor"] == 0.5
+    assert "0.5^l" in run(exponents_command, "tanh", "--C-b", "0", "--C-W", "1/2")
+
+
 def test_cached_answer_is_fast(run):
     first = run(exponents_command, "sin", "--json")
     start = time.process_time()
