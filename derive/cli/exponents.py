@@ -74,7 +74,7 @@ def command(
 
 def _show(data: dict[str, Any]) -> None:
     from rich.console import Console
-    from rich.table import Table
+    from rich.table import Column, Table
 
     console = Console()
     rates = data["learning_rates"]
@@ -87,7 +87,7 @@ def _show(data: dict[str, Any]) -> None:
         f"learning rates ({rates['rule']}): lambda_b^(l) = {rates['lambda_b']}, lambda_W^(l) = {rates['lambda_W']}",
         highlight=False,
     )
-    table = Table("tensor", "exponent", "log power", "coefficient")
+    table = Table("tensor", "exponent", "log power", Column("coefficient", overflow="fold"))
     for name, entry in data["tensors"].items():
         if entry["exists"]:
             logs = str(entry["log_power"]) if entry["exponent"] else "-"
@@ -95,7 +95,7 @@ def _show(data: dict[str, Any]) -> None:
         else:
             table.add_row(name, "-", "-", f"does not exist: {entry['reason']}")
     console.print(table)
-    ratios = Table("dimensionless ratio, times n", "exponent", "log power", "coefficient")
+    ratios = Table("times n", "exponent", "log power", Column("coefficient", overflow="fold"))
     for entry in data["ratios"].values():
         logs = str(entry["log_power"]) if entry["exponent"] else "-"
         ratios.add_row(
@@ -104,6 +104,7 @@ def _show(data: dict[str, Any]) -> None:
             logs,
             _number(entry["coefficient"]),
         )
+    console.print("Dimensionless ratios:", highlight=False)
     console.print(ratios)
     console.print("A tensor behaves as coefficient * l^(-exponent) * log(l)^(log power).", highlight=False)
     for note in data["notes"]:
