@@ -163,9 +163,9 @@ def answer(
     try:
         rule = make_algorithm(algorithm, eta, momentum)
         wanted = ["K", "Theta"] if infinite else None
-        f = flow(activation, X, depth, width, c_b, c_w, rates[0], rates[1], tensors=wanted)
         if not infinite:
-            _check_tensors(f, activation)
+            _check_tensors(activation)
+        f = flow(activation, X, depth, width, c_b, c_w, rates[0], rates[1], tensors=wanted)
         p = predict(f, np.squeeze(y, axis=1) if len(targets) == 1 else y, range(count), rule, rcond=rcond)
         parts = {"NTK": p.mean_infinite} if infinite else p.parts
         found = {
@@ -180,10 +180,13 @@ def answer(
     return found, notes + [note for note in p.notes if not (infinite and note.startswith("finite"))]
 
 
-def _check_tensors(f: Any, activation: str) -> None:
-    missing = [name for name in ("H1", "A", "B", "P", "Q", "R", "S", "T", "U") if name not in f.names]
+def _check_tensors(activation: str) -> None:
+    from numeric.activation import load
+    from numeric.engine import missing_tensors
+
+    module = load(activation)
+    missing = missing_tensors(module.FUNCTIONS, module.STEPS)
     if missing:
         raise DeriveError(
-            f"The 1/n corrections of {activation} do not exist ({', '.join(missing)} diverge for activations that are "
-            "not smooth): ask for --infinite."
+            f"The 1/n corrections of {activation} do not exist, ask for --infinite: {min(missing.values())}"
         )

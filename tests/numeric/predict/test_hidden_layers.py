@@ -28,7 +28,7 @@ def networks() -> Networks:
 
 @lru_cache
 def theory():
-    return flow("gelu", X, 3, WIDTH, *HYPER.values(), tensors=["B"], tolerance=1e-8)
+    return flow("gelu", X, 3, WIDTH, *HYPER.values(), tensors=["B"])
 
 
 @partial(jax.jit, static_argnums=0)
