@@ -352,7 +352,7 @@ def _bucket(
     n = ladder(work.length[members].max() + 1, 1.4)
     widest = float(np.max(work.spread[picked[:, 0], picked[:, 1]][np.arange(len(picked))[:, None], picked[:, 2:]]))
     row = min(int(np.searchsorted(SPREADS, widest)), SPREADS.size - 1)
-    y_step = min(smooth / max(widest, 1e-3), 0.9, 2 * np.pi / (np.sqrt(2 * np.log(1 / tolerance)) + np.sqrt(n) / 2))
+    y_step = min(smooth / max(widest, 1e-3), 0.9, 2 * np.pi / (np.sqrt(2 * np.log(1 / tolerance)) + np.sqrt(n)))
     reach = np.arange(4.0, 40.0, 0.25)
     tails = (
         np.abs(hermite_table(reach, n))

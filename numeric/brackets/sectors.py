@@ -15,8 +15,8 @@ from jax import Array
 from numeric.brackets.functions import Functions
 from numeric.errors import NumericError
 
-ANGLES = 24
-RADII = 96
+ANGLES = 40
+RADII = 128
 CHUNK = 64
 
 
@@ -44,16 +44,15 @@ def sector_pairs(functions: Functions, orders: tuple[tuple[int, int], ...], K: A
     size = K.shape[0]
     diagonal = jnp.diagonal(K)
     scale = jnp.sqrt(diagonal)
-    product = scale[:, None] * scale[None, :]
-    rho = jnp.where(product > 0, jnp.clip(K / jnp.where(product > 0, product, 1), -1, 1), 0)
-    rho = jnp.where(jnp.eye(size, dtype=bool), 1.0, rho)
+    size_ab = jnp.sqrt(diagonal[:, None] * diagonal[None, :])
+    sine = jnp.sqrt(jnp.maximum((size_ab - K) * (size_ab + K), 0))  # exactly zero for equal and opposite inputs
+    angles = jnp.where(jnp.eye(size, dtype=bool), 0, jnp.where(size_ab > 0, jnp.arctan2(sine, K), np.pi / 2))
     a, b = np.triu_indices(size)
     both = tuple(sorted(set(orders) | {(k, j) for j, k in orders}))
 
     def one(pair: tuple[Array, Array, Array]) -> Array:
         """z_a = scale_a r cos(t), z_b = scale_b r cos(t - angle); the sectors by the signs of the two cosines."""
-        size_a, size_b, correlation = pair
-        angle = jnp.arccos(correlation)
+        size_a, size_b, angle = pair
         total = jnp.zeros(len(both), K.dtype)
         # (start, width, signs): both positive, a - b +, both negative, a + b -
         quarter = np.pi / 2
@@ -73,7 +72,7 @@ def sector_pairs(functions: Functions, orders: tuple[tuple[int, int], ...], K: A
             total = total + jnp.stack([(f[j] * g[k]).sum() for j, k in both])
         return total
 
-    values = jax.lax.map(one, (scale[a], scale[b], rho[a, b]), batch_size=min(CHUNK, len(a))).T
+    values = jax.lax.map(one, (scale[a], scale[b], angles[a, b]), batch_size=min(CHUNK, len(a))).T
     index = {order: i for i, order in enumerate(both)}
     where = np.zeros((size, size), dtype=np.int32)
     where[a, b] = where[b, a] = np.arange(len(a))
