@@ -8,26 +8,25 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from derive.activations import Activation, activation
-from derive.asymptotics import exponents
+from derive.asymptotics import ExponentTable, exponents
 from derive.criticality import Criticality, criticality
 from derive.errors import DeriveError
-from derive.report.document import Block, Document, Section, Table, Text
+from derive.report.depth import (
+    HEADER,
+    check_section,
+    generalization_section,
+    solution_section,
+    table_section,
+    tensor_rows,
+)
+from derive.report.document import Block, Code, Document, Section, Table, Text
+from derive.report.figures import overlay_figure
 from derive.report.flow_check import flow_check
 from derive.report.html import write_html
 from derive.report.latex import write_latex
 from derive.report.markdown import write_markdown
-from derive.report.sections import (
-    TENSORS,
-    activation_section,
-    check_section,
-    criticality_section,
-    gaussian_section,
-    recursion_section,
-    solution_section,
-    symbol,
-    table_section,
-    tex,
-)
+from derive.report.sections import activation_section, criticality_section, gaussian_section, recursion_section
+from derive.report.tex import TENSORS, sentence, symbol, tex
 
 FORMATS = ("html", "md", "tex")
 Progress = Callable[[str], None]
@@ -45,55 +44,69 @@ def report(sigma: Activation, progress: Progress = lambda step: None) -> Documen
     if found.points:
         sections += _depth_sections(sigma, found, progress)
     else:
-        sections.append(Section("Large depth", (Text(f"No critical point, hence no exponents: {found.reason}"),)))
-    subtitle = f"$\\sigma(z) = {tex(sigma.expression)}$; universality class {found.universality_class}"
+        reason = sentence(f"No critical point, hence no exponents. {found.reason}")
+        sections.append(Section("Large depth", (Text(reason),)))
+    subtitle = f"Derived, solved and checked by the program. Universality class: {found.universality_class}."
+    subtitle = sentence(subtitle)
     return Document(f"The effective theory of {sigma.name}", subtitle, tuple(sections))
 
 
 def _depth_sections(sigma: Activation, found: Criticality, progress: Progress) -> list[Section]:
     progress("exponents and coefficients")
+    half_stable = found.points[0].universality_class == "half-stable"
     try:
         table, constant = exponents(sigma), exponents(sigma, learning_rates="constant")
+        plateau = exponents(sigma, plateau=True) if half_stable else None
     except DeriveError as error:
-        return [Section("Large depth", (Text(f"The asymptotics of this critical point are not available: {error}"),))]
+        reason = sentence(f"The asymptotics of this critical point are not available: {error}")
+        return [Section("Large depth", (Text(reason),))]
     progress("series and steps")
-    sections = [table_section(table, constant), solution_section(sigma, 0, table)]
+    sections = [table_section(table, constant, plateau), solution_section(sigma, 0, table)]
+    progress("generalization")
+    sections.append(generalization_section(sigma))
     progress("iteration of the exact recursions")
-    check = flow_check(sigma, found.points[0], table)
-    sections.append(check_section(sigma, found.points[0], check, found.universality_class == "half-stable"))
+    sections.append(check_section(flow_check(sigma)))
     return sections
 
 
 def comparison(sigmas: Sequence[Activation]) -> Document:
-    """Several activations side by side: criticality, exponents, ratios."""
+    """Several activations side by side: criticality, then every tensor's leading behaviour."""
     found = [criticality(s) for s in sigmas]
-    header = ("", *(s.name for s in sigmas))
-    facts = (
-        ("class", *(f.universality_class for f in found)),
-        *(
-            (title, *(f"${tex(getattr(f.points[0], field))}$" if f.points else "none" for f in found))
-            for title, field in (("$K^\\star$", "K_star"), ("$C_W$", "C_W"), ("$C_b$", "C_b"))
-        ),
+    facts = tuple(
+        (
+            s.name,
+            sentence(f.universality_class),
+            *(f"${tex(getattr(f.points[0], field))}$" if f.points else "–" for field in ("K_star", "C_W", "C_b")),
+        )
+        for s, f in zip(sigmas, found)
     )
-    blocks: list[Block] = [Table(header, facts, "Recommended critical initialization.")]
-    tables = [exponents(s) if f.points else None for s, f in zip(sigmas, found)]
-    rows = []
-    for name in TENSORS:
-        cells = [f"${symbol(name)}$"]
-        for table in tables:
-            tensor = None if table is None else table.tensors[name]
-            if tensor is None or not tensor.exists or tensor.coefficient is None:
-                cells.append("none")
-            elif tensor.exponent is None:
-                cells.append("$0$")
-            else:
-                cells.append(
-                    f"$\\ell^{{{tex(-tensor.exponent)}}}\\log^{{{tensor.log_power}}}\\ell$: ${tex(tensor.coefficient)}$"
-                )
-        rows.append(tuple(cells))
-    blocks.append(Table(header, tuple(rows), "Leading behaviour, learning rates by the equivalence principle."))
-    names = ", ".join(s.name for s in sigmas)
-    return Document("Activations side by side", names, (Section("Criticality and depth", tuple(blocks)),))
+    header = ("activation", "class", "$K^\\star$", "$C_W$", "$C_b$")
+    first: list[Block] = [overlay_figure(sigmas), Table(header, facts, "Recommended critical initialization.")]
+    tables = {s.name: _table_or_none(s) for s, f in zip(sigmas, found) if f.points}
+    blocks: list[Block] = [
+        Text(
+            "Learning rates by the equivalence principle; a tensor behaves as "
+            "coefficient $\\cdot\\,\\ell^{-p}\\log^q\\ell$."
+        )
+    ]
+    for place, name in enumerate(TENSORS):
+        rows = tuple(
+            (activation_name, *tensor_rows(table)[place][1:])
+            for activation_name, table in tables.items()
+            if table is not None
+        )
+        blocks.append(Table(("activation", *HEADER[1:]), rows, f"${symbol(name)}$"))
+    names = ", ".join(repr(s.name) for s in sigmas)
+    code = f"import derive\nfor name in ({names}):\n    print(derive.activation(name).exponents())"
+    sections = (Section("Criticality", tuple(first)), Section("Tensor by tensor", (*blocks, Code(code))))
+    return Document("Activations side by side", ", ".join(s.name for s in sigmas), sections)
+
+
+def _table_or_none(sigma: Activation) -> ExponentTable | None:
+    try:
+        return exponents(sigma)
+    except DeriveError:
+        return None
 
 
 def write_atomically(path: Path, text: str) -> None:

@@ -43,6 +43,14 @@ class Figure:
 
 
 @dataclass(frozen=True)
+class Gallery:
+    """Small pictures that stand beside each other as far as the page's width allows."""
+
+    panels: tuple[Figure, ...]
+    caption: str
+
+
+@dataclass(frozen=True)
 class Code:
     """Python that reproduces a number of the report."""
 
@@ -57,7 +65,7 @@ class Steps:
     blocks: tuple[Text | Equation | Table, ...]
 
 
-Block = Text | Equation | Table | Figure | Code | Steps
+Block = Text | Equation | Table | Figure | Gallery | Code | Steps
 
 
 @dataclass(frozen=True)
@@ -77,4 +85,15 @@ class Document:
     sections: tuple[Section, ...] = field(default=())
 
     def figures(self) -> list[Figure]:
-        return [b for section in self.sections for b in section.blocks if isinstance(b, Figure)]
+        """All pictures, those of galleries too."""
+        found: list[Figure] = []
+        for block in (b for section in self.sections for b in section.blocks):
+            if isinstance(block, Figure):
+                found.append(block)
+            elif isinstance(block, Gallery):
+                found += block.panels
+        return found
+
+    def code(self) -> list[str]:
+        """The Python of the whole report, in the order in which it is to be run."""
+        return [b.source for section in self.sections for b in section.blocks if isinstance(b, Code)]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Sequence
 from typing import Any
 
 import matplotlib
@@ -15,10 +16,18 @@ from derive.activations import Activation
 from derive.asymptotics.iterate import Brackets
 from derive.criticality import Criticality
 from derive.gaussian import Sigma, expect
-from derive.report.document import Figure
+from derive.report.document import Figure, Gallery
+from derive.report.flow_check import FlowCheck
+from derive.report.tex import symbol
 from derive.symbols import z
 
-_STYLE = {"svg.hashsalt": "report", "svg.fonttype": "path", "font.size": 9, "axes.grid": True, "grid.alpha": 0.3}
+_STYLE: dict[Any, Any] = {
+    "svg.hashsalt": "report",
+    "svg.fonttype": "path",
+    "font.size": 9,
+    "axes.grid": True,
+    "grid.alpha": 0.3,
+}
 
 
 def _svg(name: str, canvas: Canvas, caption: str) -> Figure:
@@ -33,19 +42,31 @@ def activation_figure(sigma: Activation) -> Figure:
     with matplotlib.rc_context(_STYLE):
         canvas = Canvas(figsize=(6.4, 2.8))
         axes = canvas.subplots()
-        for order, label in enumerate(("σ", "σ′", "σ″")):
-            function = sp.lambdify(z, sigma.derivative(order), modules=[{"erf": np.vectorize(_erf)}, "numpy"])
-            values = np.broadcast_to(np.asarray(function(points), dtype=float), points.shape)
-            axes.plot(points, np.clip(values, -6, 6), label=label)
+        for order, label in enumerate(("$\\sigma$", "$\\sigma'$", "$\\sigma''$")):
+            axes.plot(points, np.clip(_values(sigma, order, points), -6, 6), label=label)
         axes.set_xlabel("z")
         axes.legend()
         return _svg("activation", canvas, f"{sigma.name} and its first two derivatives (regular parts).")
 
 
-def _erf(x: float) -> float:
-    import math
+def overlay_figure(sigmas: Sequence[Activation]) -> Figure:
+    """Several activations in one picture."""
+    points = np.linspace(-4, 4, 401)
+    with matplotlib.rc_context(_STYLE):
+        canvas = Canvas(figsize=(6.4, 3.6))
+        axes = canvas.subplots()
+        for place, sigma in enumerate(sigmas):
+            style = ("-", "--", ":")[place // 10 % 3]
+            axes.plot(points, np.clip(_values(sigma, 0, points), -3, 4), style, label=sigma.name, linewidth=1.2)
+        axes.set_xlabel("z")
+        axes.legend(fontsize=7, ncols=1 if len(sigmas) < 8 else 2, loc="center left", bbox_to_anchor=(1.01, 0.5))
+        return _svg("activations", canvas, "The activations.")
 
-    return math.erf(x)
+
+def _values(sigma: Activation, order: int, points: np.ndarray) -> np.ndarray:
+    function = sp.lambdify(z, sigma.derivative(order), modules=[{"erf": np.vectorize(math.erf)}, "numpy"])
+    with np.errstate(all="ignore"):  # both branches of a piecewise formula are evaluated everywhere
+        return np.broadcast_to(np.asarray(function(points), dtype=float), points.shape)
 
 
 def phase_figure(sigma: Activation, found: Criticality) -> Figure | None:
@@ -81,38 +102,41 @@ def phase_figure(sigma: Activation, found: Criticality) -> Figure | None:
         return _svg("phase", canvas, caption)
 
 
-def flow_figure(layers: Sequence[int], panels: Mapping[str, tuple[Sequence[float], Sequence[float]]]) -> Figure:
-    """Every tensor's exact flow (dots) on its asymptotic series (line), and below their ratio tending to one."""
-    columns = 3
-    rows = -(-len(panels) // columns)
-    with matplotlib.rc_context({**_STYLE, "font.size": 7}):
-        canvas = Canvas(figsize=(9, 2.6 * rows))
-        outer = canvas.add_gridspec(rows, columns, hspace=0.35, wspace=0.38)
-        for place, (name, (exact, series)) in enumerate(panels.items()):
-            inner = outer[place].subgridspec(2, 1, height_ratios=[2, 1], hspace=0.08)
-            upper, lower = canvas.add_subplot(inner[0]), canvas.add_subplot(inner[1])
-            _flow_panel(upper, lower, name, np.asarray(layers, dtype=float), np.array(exact), np.array(series))
-        caption = (
-            "Absolute values of the exact single-input recursions iterated layer by layer (dots) and the asymptotic "
-            "series (lines); below each, their ratio."
-        )
-        return _svg("flow", canvas, caption)
+def flow_gallery(check: FlowCheck) -> Gallery:
+    """Every tensor's exact flow (dots) on its asymptotics (lines), and below their ratio tending to one."""
+    layers = np.asarray(check.layers, dtype=float)
+    panels = []
+    with matplotlib.rc_context({**_STYLE, "font.size": 8}):
+        for name, values in check.exact.items():
+            canvas = Canvas(figsize=(3.3, 2.9), layout="constrained")
+            upper, lower = canvas.subplots(2, 1, sharex=True, height_ratios=[2, 1.2])
+            leading = np.array(check.leading[name])
+            series = np.array(check.series.get(name, np.full_like(leading, np.nan)))
+            _flow_panel(upper, lower, layers, np.array(values), leading, series)
+            upper.set_title(f"${symbol(name)}$", pad=3)
+            lower.set_xlabel("layer")
+            panels.append(_svg(f"flow_{name}", canvas, f"The flow of {name} against its asymptotics"))
+    caption = (
+        "Absolute values of the exact single-input recursions, iterated layer by layer (dots), the leading term "
+        "(dashed) and the series (solid); below each, exact / leading term (dashed) and exact / series (solid)."
+    )
+    return Gallery(tuple(panels), caption)
 
 
-def _flow_panel(upper: Any, lower: Any, name: str, layers: np.ndarray, exact: np.ndarray, series: np.ndarray) -> None:
+def _flow_panel(
+    upper: Any, lower: Any, layers: np.ndarray, exact: np.ndarray, leading: np.ndarray, series: np.ndarray
+) -> None:
+    upper.loglog(layers, np.abs(leading), "--", color="tab:blue", linewidth=1)
     upper.loglog(layers, np.abs(series), "-", color="tab:blue", linewidth=1)
-    upper.loglog(layers, np.abs(exact), "o", color="tab:orange", markersize=2.2)
-    upper.set_title(name, fontsize=8, pad=3)
-    upper.tick_params(labelbottom=False)
+    upper.loglog(layers, np.abs(exact), "o", color="tab:orange", markersize=2.4)
     upper.minorticks_off()
-    largest = np.max(np.abs(np.concatenate([exact, series])))
-    if largest > 0:
-        least = np.min(np.abs(series[series != 0]), initial=largest)
-        upper.set_ylim(min(least / 3, largest / 30), largest * 3)
+    sizes = np.abs(np.concatenate([exact, leading]))
+    largest = sizes.max()
+    least = np.abs(leading[leading != 0]).min(initial=largest)
+    upper.set_ylim(min(least / 3, largest / 30), largest * 3)
     with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = np.where(series != 0, exact / series, np.nan)
-    lower.semilogx(layers, ratio, ".-", color="tab:green", markersize=3, linewidth=0.8)
-    lower.axhline(1, color="gray", linewidth=0.8)
-    last = ratio[-1] if np.isfinite(ratio[-1]) else 1.0
-    spread = max(0.05, min(0.5, 3 * abs(last - 1)))
+        for curve, style, color in ((leading, "--", "gray"), (series, "-", "tab:green")):
+            lower.semilogx(layers, exact / curve, style, color=color, linewidth=1)
+    lower.axhline(1, color="black", linewidth=0.6)
+    spread = min(0.6, max(0.05, 4 * abs(exact[-1] / leading[-1] - 1)))
     lower.set_ylim(1 - spread, 1 + spread)

@@ -6,7 +6,7 @@ from functools import cache
 from html import escape
 from importlib.resources import files
 
-from derive.report.document import Block, Code, Document, Equation, Figure, Section, Steps, Table, Text
+from derive.report.document import Block, Code, Document, Equation, Figure, Gallery, Section, Steps, Table, Text
 from derive.report.inline import render
 
 _STYLE = """
@@ -21,14 +21,18 @@ h1 { font-size: 1.9rem; line-height: 1.2; margin-bottom: 0.2rem; } h2 { margin-t
   border-bottom: 1px solid var(--line); padding-bottom: 0.2rem; }
 .subtitle, figcaption, caption, .note { color: var(--faint); font-size: 0.92rem; }
 nav ol { columns: 16rem; padding-left: 1.4rem; } a { color: var(--accent); }
+.gallery { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(17rem, 100%), 1fr)); gap: 0.6rem; }
+.gallery svg { width: 100%; }
 .equation { margin: 0.6rem 0; max-width: 100%; } .scroll { overflow-x: auto; max-width: 100%; }
 table { border-collapse: collapse; margin: 0.6rem 0; width: 100%; } caption { caption-side: bottom; text-align: left; }
 th, td { border-bottom: 1px solid var(--line); padding: 0.35rem 0.6rem; text-align: left; vertical-align: top; }
-td { min-width: 4rem; } .figure { margin: 1rem 0; } .figure svg { max-width: 100%; height: auto; }
+th, td:first-child { overflow-wrap: normal; } .figure { margin: 1rem 0; } .figure svg { max-width: 100%; height: auto; }
 pre { background: var(--box); padding: 0.8rem 1rem; white-space: pre-wrap; border-radius: 4px; font-size: 0.88rem; }
 code { font-family: ui-monospace, monospace; font-size: 0.92em; background: var(--box); }
 details { border-left: 3px solid var(--line); padding-left: 0.9rem; margin: 0.8rem 0; }
 summary { cursor: pointer; color: var(--accent); } mjx-container[display="true"] { max-width: 100%; }
+@media (max-width: 40rem) { body { padding: 0.8rem 0.8rem 3rem; } .equation, td { font-size: 0.86rem; }
+  th, td { padding: 0.3rem 0.35rem; } details { padding-left: 0.5rem; } h1 { font-size: 1.5rem; } }
 @media print { nav { display: none; } body { max-width: none; } details { border: 0; } h2 { break-after: avoid; }
   .figure, table { break-inside: avoid; } }
 """
@@ -86,6 +90,12 @@ def _block(block: Block) -> str:
         case Figure(_, svg, caption):
             picture = svg[svg.index("<svg") :]
             return f'<figure class="figure">{picture}<figcaption>{_inline(caption)}</figcaption></figure>'
+        case Gallery(panels, caption):
+            pictures = "".join(f"<div>{panel.svg[panel.svg.index('<svg') :]}</div>" for panel in panels)
+            return (
+                f'<figure class="figure"><div class="gallery">{pictures}</div>'
+                f"<figcaption>{_inline(caption)}</figcaption></figure>"
+            )
         case Code(source):
             return f"<pre>{escape(source)}</pre>"
         case Steps(summary, blocks):

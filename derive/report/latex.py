@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from derive.report.document import Block, Code, Document, Equation, Figure, Section, Steps, Table, Text
+from derive.report.document import Block, Code, Document, Equation, Figure, Gallery, Section, Steps, Table, Text
 from derive.report.inline import render
 
 _ESCAPES = {
@@ -63,6 +63,9 @@ def _block(block: Block, folder: str) -> str:
                 rf"\begin{{figure}}[h]\centering\includesvg[width=\linewidth]{{{folder}{name}}}"
                 rf"\caption{{{_inline(caption)}}}\end{{figure}}"
             )
+        case Gallery(panels, caption):
+            pictures = "\n".join(rf"\includesvg[width=0.32\linewidth]{{{folder}{panel.name}}}" for panel in panels)
+            return rf"\begin{{figure}}[h]\centering{pictures}\caption{{{_inline(caption)}}}\end{{figure}}"
         case Code(source):
             return "\\begin{verbatim}\n" + source.strip() + "\n\\end{verbatim}"
         case Steps(summary, blocks):

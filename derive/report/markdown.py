@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from derive.report.document import Block, Code, Document, Equation, Figure, Section, Steps, Table, Text
+from derive.report.document import Block, Code, Document, Equation, Figure, Gallery, Section, Steps, Table, Text
 from derive.report.inline import render
 
 _ESCAPES = str.maketrans({c: "\\" + c for c in "*_<>|#[]"})
@@ -20,6 +20,11 @@ def _table(table: Table) -> str:
     return "\n".join(rows) + (f"\n\n{_inline(table.caption)}" if table.caption else "")
 
 
+def _image(figure: Figure, folder: str) -> str:
+    alternative = figure.caption.translate({ord("$"): None, ord("["): "(", ord("]"): ")"})
+    return f"![{alternative}]({folder}{figure.name}.svg)"
+
+
 def _block(block: Block, folder: str) -> str:
     match block:
         case Text(text):
@@ -28,9 +33,10 @@ def _block(block: Block, folder: str) -> str:
             return f"$$\n{latex.strip()}\n$$" + (f"\n\n{_inline(note)}" if note else "")
         case Table():
             return _table(block)
-        case Figure(name, _, caption):
-            alternative = caption.translate({ord("$"): None, ord("["): "(", ord("]"): ")"})
-            return f"![{alternative}]({folder}{name}.svg)\n\n{_inline(caption)}"
+        case Figure(_, _, caption):
+            return f"{_image(block, folder)}\n\n{_inline(caption)}"
+        case Gallery(panels, caption):
+            return "\n".join(_image(panel, folder) for panel in panels) + f"\n\n{_inline(caption)}"
         case Code(source):
             return f"```python\n{source.strip()}\n```"
         case Steps(summary, blocks):
