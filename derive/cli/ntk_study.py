@@ -19,9 +19,10 @@ if TYPE_CHECKING:
 MEANING = {
     "f_gap": "sup over t of |f - f_lin|",
     "ntk_gap": "sup over t of |H - H_0| / |H_0|",
-    "parameter_change": "sup over t of |theta - theta_0|",
-    "trace_change": "mean of tr H / tr H_0 - 1 (training inputs)",
+    "parameter_change": "sup over t of |theta - theta_0|, norm with the inverse learning rates",
+    "trace_change": "mean over networks of tr H / tr H_0 - 1 on the training inputs, at the end",
 }
+SHORT = {"f_gap": "|f - f_lin|", "ntk_gap": "ΔH/H", "parameter_change": "Δθ", "trace_change": "trace"}
 
 
 def read_widths(text: str) -> tuple[int, ...]:
@@ -122,21 +123,23 @@ def show(found: dict[str, Any]) -> None:
     from rich.table import Table
 
     table = Table(title=f"{found['activation']}, depth {found['depth']}, {found['networks']} networks of each width")
-    table.add_column("quantity")
-    widths = found["quantities"]["f_gap"]["widths"]
-    for n in widths:
-        table.add_column(f"n = {n}", justify="right")
-    table.add_column("power of n", justify="right")
-    table.add_column("expected", justify="right")
-    for entry in found["quantities"].values():
-        cells = [f"{m:.3g} ± {e:.1g}" for m, e in zip(entry["means"], entry["errors"])]
-        power = "-" if entry["power"] is None else f"{entry['power']:.2f} ± {entry['power_error']:.2f}"
-        low, high = entry["expected"]
-        expected = f"{high:g} or less" if low is None else f"{high:g}" if low == high else f"{low:g} to {high:g}"
-        table.add_row(entry["meaning"], *cells, power, expected)
+    entries = list(found["quantities"].values())
+    for heading in ("width", *(SHORT[name] for name in found["quantities"])):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for k, n in enumerate(entries[0]["widths"]):
+        table.add_row(str(n), *(f"{e['means'][k]:.3g} ± {e['errors'][k]:.1g}" for e in entries))
+    table.add_section()
+    fitted = ["-" if e["power"] is None else f"{e['power']:.2f} ± {e['power_error']:.2f}" for e in entries]
+    table.add_row("power", *fitted)
+    expected = []
+    for low, high in (e["expected"] for e in entries):
+        expected.append(f"{high:g} or less" if low is None else f"{high:g}" if low == high else f"{low:g} to {high:g}")
+    table.add_row("expected", *expected)
     console = Console()
     console.print(table)
+    for name, entry in found["quantities"].items():
+        console.print(f"{SHORT[name]}: {entry['meaning']}", style="dim")
     if not found["kink"]:
-        console.print("fitted with a relative correction in 1/n where four widths allow it", style="dim")
+        console.print("both gaps fitted with a relative correction in 1/n where four widths allow it", style="dim")
     for kind, path in found["files"].items():
         console.print(f"{kind}: {path}", style="dim", soft_wrap=True)

@@ -100,7 +100,7 @@ class KernelRegression:
         return np.einsum("tc,c...->ct...", conditioned, surprise)
 
     def with_point(self, k_new: Array, k_self: float, y_new: Array) -> KernelRegression:
-        """The fit with one more point, its inverse updated by block inversion; with f_0, y_new is the label minus f_0."""
+        """The fit with one more point, by block inversion; if there is an f_0, y_new is the label minus f_0."""
         row = np.asarray(k_new, float)
         g = self.inverse @ row
         s = float(k_self + self.ridge - row @ g)
