@@ -12,7 +12,9 @@ from numeric.brackets import PATTERNS, make_quadruple_plan, quadruple_brackets
 from numeric.errors import NumericError
 
 QUADRUPLES = ([0, 1, 2, 3], [2, 0, 1, 1], [0, 2, 3, 3], [4, 0, 1, 2], [1, 1, 1, 1], [3, 0, 0, 0], [4, 4, 2, 0])
-evaluate = jax.jit(lambda f, K, plan: quadruple_brackets(f, K, plan), static_argnums=0)
+evaluate = jax.jit(
+    lambda f, K, plan, patterns=PATTERNS: quadruple_brackets(f, K, plan, patterns), static_argnums=(0, 3)
+)
 
 
 def check(f, K, tolerance, quadruples=QUADRUPLES, plan_tolerance=1e-9):
@@ -116,7 +118,7 @@ def test_relu_against_samples():
     rng = np.random.default_rng(2)
     x = rng.normal(size=(4, 4))
     K = x @ x.T / 4
-    out = quadruple_brackets(f, jnp.asarray(K), make_quadruple_plan(f, K, RELU), RELU)
+    out = evaluate(f, jnp.asarray(K), make_quadruple_plan(f, K, RELU), RELU)
     z = rng.normal(size=(400_000, 4)) @ x.T / 2
     sigma = [np.maximum(z, 0), (z > 0) * 1.0]
     for labels in ([0, 1, 2, 3], [2, 0, 3, 1], [0, 0, 1, 2], [1, 2, 1, 2], [3, 3, 3, 0]):
@@ -129,7 +131,7 @@ def test_relu_against_samples():
 def test_relu_where_it_is_known():
     f = functions("relu")
     K = np.array([[2.0, 0.0, 2.0], [0.0, 3.0, 0.0], [2.0, 0.0, 2.0]])
-    out = quadruple_brackets(f, jnp.asarray(K), make_quadruple_plan(f, K, RELU), RELU)
+    out = evaluate(f, jnp.asarray(K), make_quadruple_plan(f, K, RELU), RELU)
     assert float(out[0, 0, 0, 0][0, 0, 0, 0]) == pytest.approx(3 * 4 / 2, rel=1e-14)
     assert float(out[0, 0, 0, 0][0, 0, 1, 1]) == pytest.approx(1 * 1.5, rel=1e-14)  # independent inputs
     assert float(out[0, 0, 0, 0][0, 2, 1, 1]) == pytest.approx(1 * 1.5, rel=1e-7)  # duplicate inputs
