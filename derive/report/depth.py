@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 import sympy as sp
@@ -17,6 +18,8 @@ from derive.report.sections import ROUNDED
 from derive.report.tex import TENSORS, ratio_tex, sentence, symbol, tex, was_rounded
 from derive.symbols import L, ell
 
+_FORMULAS = re.compile(r": y' = |\. K = |\.$")
+"""Where a step's words end and the formula begins that its LaTeX shows."""
 HEADER = ("tensor", "$p$", "$q$", "coefficient")
 
 
@@ -91,7 +94,7 @@ def solution_section(sigma: Activation, point: int, table: ExponentTable) -> Sec
         own = full.steps if name == "K" else full.steps[-1:]
         balance: list[Text | Equation | Table] = []
         for step in own:
-            balance += [Text(sentence(step.text))] if name == "K" else []
+            balance += [Text(sentence(_FORMULAS.split(step.text)[0] + "."))] if name == "K" else []
             balance.append(Equation(step.latex))
         blocks.append(Steps(f"${symbol(name)}$", (*balance, *series_blocks(full))))
     for reason, names in _absent(table):
@@ -111,9 +114,11 @@ def _absent(table: ExponentTable) -> Iterable[tuple[str, list[str]]]:
 
 
 def series_blocks(tensor: Asymptotics) -> tuple[Text | Equation, ...]:
-    """The series, one power of the depth after another, and what its free constants are."""
+    """The series beyond its leading term, one power of the depth after another, and what its free constants are."""
     if tensor.series is None or tensor.exponent is None:
         return ()
+    if tensor.remainder is None:
+        return (Text("This is exact at every layer."),)
     by_power: dict[sp.Expr, sp.Expr] = {}
     for term in sp.Add.make_args(sp.expand(tensor.series)):
         coefficient, power = term.as_independent(ell)
@@ -121,19 +126,10 @@ def series_blocks(tensor: Asymptotics) -> tuple[Text | Equation, ...]:
         by_power[power / logs] = by_power.get(power / logs, sp.S.Zero) + coefficient * logs
     order = sorted(by_power, key=lambda p: -float(sp.log(p).diff(ell).subs(ell, 1)))
     left = rf"{symbol(tensor.tensor)}^{{(\ell)}}"
-    equations = [
-        Equation(
-            rf"\left.{left}\right|_{{{tex(power)}}} = {tex(by_power[power])}"
-            if place
-            else rf"{left} = {tex(by_power[power] * power)} + \dots"
-        )
-        for place, power in enumerate(order)
-    ]
-    tail = "The series ends here: it is exact."
-    if tensor.remainder is not None:
-        tail = f"Remainder: ${tex(ell**-tensor.remainder)}$, times logs."
-    free = "; ".join(f"${tex(sp.Symbol(name))}$ is {_lower(text)}" for name, text in tensor.free_constants.items())
-    return (*equations, Text(f"{tail} {sentence(free)}".strip()))
+    equations = [Equation(rf"\left.{left}\right|_{{{tex(power)}}} = {tex(by_power[power])}") for power in order[1:]]
+    tail = f"Remainder: ${tex(ell**-tensor.remainder)}$, times logs."
+    free = "; ".join(f"${tex(sp.Symbol(n))}$ is {sentence(_lower(text))}" for n, text in tensor.free_constants.items())
+    return (*equations, Text(f"{tail} {free}".strip()))
 
 
 def generalization_section(sigma: Activation) -> Section:
@@ -153,8 +149,8 @@ def generalization_section(sigma: Activation) -> Section:
             Text(
                 "A network of depth $L$ trained on one input, asked for the output of a nearby one of equal norm. "
                 "Robustness is $\\Theta_{-+}/\\Theta_{++} - 1$, how far the prediction follows the training output; "
-                "the variance is that of the output after training. $\\delta^2$ is the separation that survives to depth, "
-                "$\\delta\\delta K_{[2]} = \\delta^2 \\ell^{-p_\\perp}$."
+                "the variance is that of the output after training. $\\delta^2$ is the separation that survives "
+                "to depth, $\\delta\\delta K_{[2]} = \\delta^2 \\ell^{-p_\\perp}$."
             ),
             *((Table(("learning rates", "robustness", "variance"), tuple(rows)),) if rows else ()),
             *(Text(sentence(note)) for note in notes),

@@ -47,7 +47,7 @@ window.MathJax = {
   }},
   tex: {inlineMath: [['\\\\(', '\\\\)']], displayMath: [['\\\\[', '\\\\]']]},
   svg: {fontCache: 'local'},
-  output: {displayOverflow: 'linebreak', linebreaks: {inline: true, width: '100%'}},
+  output: {displayOverflow: 'linebreak', linebreaks: {inline: true, width: '94%'}},
   options: {enableMenu: false, enableEnrichment: false, enableSpeech: false, enableBraille: false,
             enableExplorer: false, menuOptions: {settings: {enrich: false, speech: false, braille: false,
             collapsible: false, assistiveMml: false}}},

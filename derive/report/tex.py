@@ -143,7 +143,8 @@ def _translated(found: re.Match[str]) -> str:
     if part["layer"]:
         return f"$K^{{({part['layer']})}}$"
     if part["exponent"]:
-        return rf"$\ell^{{{part['exponent']}}}$"
+        exponent = re.sub(r"/1(?!\d)", "", part["exponent"])
+        return rf"$\ell^{{{exponent}}}$"
     if part["letter"]:
         return f"${part['letter']}_{symbol(part['index'])}$"
     if part["depth"]:
