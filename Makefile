@@ -9,15 +9,12 @@ $(VENV)/.installed: pyproject.toml
 	$(BIN)/pip install --quiet --disable-pip-version-check -e ".[test]"
 	touch $@
 
-.PHONY: install demo test lint verify clean generate bench
+.PHONY: install demo test lint verify clean generate bench docs notebooks
 install: $(VENV)/.installed
 
-demo: install  # the main job on the default activation
-	@mkdir -p reports
-	$(BIN)/derive criticality $(ACTIVATION) > reports/$(ACTIVATION)-criticality.txt
-	@cat reports/$(ACTIVATION)-criticality.txt
-	@echo
-	@echo "This is in reports/$(ACTIVATION)-criticality.txt. Next: $(BIN)/derive --help"
+demo: install  # the report of the default activation; make demo ACTIVATION=gelu for another one
+	$(BIN)/derive report "$(ACTIVATION)" -o reports
+	@echo "Open the HTML file above in a browser. Next: $(BIN)/derive --help"
 
 lint: install
 	$(BIN)/ruff format --check .
@@ -27,7 +24,7 @@ lint: install
 test: install lint
 	$(BIN)/pytest -n 2 -m "not slow"
 
-verify: install
+verify: docs  # the slow checks, every page of the docs in a browser among them
 	$(BIN)/pytest -n 2 -m slow
 
 generate: install  # renew numeric/generated/
@@ -35,6 +32,17 @@ generate: install  # renew numeric/generated/
 
 bench: install  # BENCH=--peer also runs neural-tangents, in an environment of its own
 	$(BIN)/python bench/run.py $(BENCH)
+
+$(VENV)/.docs: $(VENV)/.installed
+	$(BIN)/pip install --quiet --disable-pip-version-check -e ".[docs]"
+	touch $@
+
+docs: $(VENV)/.docs  # the site, with the reports of all built-in activations
+	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
+	@echo "The site is docs/_build/html/index.html"
+
+notebooks: install  # execute all of them and store their outputs
+	$(BIN)/python notebooks/build.py
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info

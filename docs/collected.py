@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import os
 import shutil
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 
 from ledger import write_ledger
@@ -28,13 +30,22 @@ def _mathjax() -> None:
     (static / "mathjax.js").write_text(mathjax_bundle(), encoding="utf-8")
 
 
-def _reports() -> None:
-    from derive.activations import builtin_names
+def _report(name: str) -> None:
     from derive.report.build import build_reports
 
-    names = os.environ.get("DOCS_REPORTS", " ".join(builtin_names())).split()
-    files = build_reports(names, COLLECTED / "reports", formats=("md",))
-    pages = sorted(Path(f).stem for f in files if str(f).endswith(".md"))
+    build_reports([name], COLLECTED / "reports", formats=("md",))
+
+
+def _reports() -> None:
+    from derive.activations import activation
+    from derive.activations.builtin import BUILTIN
+    from derive.report.build import comparison, file_stem, write_document
+
+    names = os.environ.get("DOCS_REPORTS", " ".join(BUILTIN)).split()
+    with ProcessPoolExecutor(max_workers=2, mp_context=get_context("spawn")) as workers:
+        list(workers.map(_report, names))
+    write_document(comparison([activation(name) for name in names]), "comparison", COLLECTED / "reports", ("md",))
+    pages = ["comparison", *(file_stem(name) for name in names)]
     index = "# Reports of the built-in activations\n\n```{toctree}\n" + "\n".join(pages) + "\n```\n"
     (COLLECTED / "reports" / "index.md").write_text(index, encoding="utf-8")
 
