@@ -18,11 +18,28 @@ def invoke(*arguments):
     return result.stdout
 
 
+def relu_ntk(cosine):
+    """Two layers, C_b = 0.1, C_W = 2, unit learning rates, by the arc-cosine formulas."""
+    K = 0.1 + 2.0
+    rho = (0.1 + 2 * cosine) / K
+    angle = np.arccos(np.clip(rho, -1, 1))
+    slopes, values = (np.pi - angle) / (2 * np.pi), K * (np.sin(angle) + (np.pi - angle) * rho) / (2 * np.pi)
+    return 1 + values + 2 * slopes * (1 + cosine)
+
+
+def test_kernel_of_a_network():
+    cosines = np.linspace(-1, 1, 37)
+    found = network_kernel("relu", 2, C_b=0.1, C_W=2.0)(cosines)
+    np.testing.assert_allclose(found, relu_ntk(cosines), atol=1e-12)
+    K = network_kernel("erf(z)", 2, "K", C_W=1.0)(cosines)  # (2/pi) asin(2 K_12 / (1 + 2 K_11))
+    np.testing.assert_allclose(K, 2 / np.pi * np.arcsin(2 * cosines / 3), atol=1e-12)
+
+
 def test_learnability_on_the_hypercube(tmp_path):
     options = ["--depth", "2", "--dimension", "5", "--samples", "4,12", "--trials", "60", "--json"]
     found = json.loads(invoke("learnability", "relu", *options, "-o", tmp_path))
     assert found["C_W"] == 2.0
-    space = hypercube(network_kernel("relu", 2, C_b=0.1, C_W=2.0), 5)
+    space = hypercube(relu_ntk, 5)
     assert np.allclose([l["eigenvalue"] for l in found["levels"]], space.eigenvalues[[0, 1, 6, 16, 26, 31]], rtol=1e-9)
     for k, n in enumerate(found["samples"]):
         assert sum(l["multiplicity"] * l["learnability"][k] for l in found["levels"]) == pytest.approx(n, abs=1e-10)
