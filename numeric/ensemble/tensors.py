@@ -87,7 +87,7 @@ def estimate_tensors(
         return found
 
     @jax.jit
-    def measure(key: jax.Array) -> dict[str, tuple[jax.Array, jax.Array | None]]:
+    def measure(key: jax.Array) -> Any:
         params = networks.sample(key, batch)
 
         def both(one: Any) -> dict[str, list]:
@@ -113,6 +113,6 @@ def _combine(runs: list[list[tuple[np.ndarray, np.ndarray | None]]], scale: floa
         else:
             first, second = (x - x.mean(axis=0) for x in factors)
             values.append(np.einsum("sab,scd->sabcd", first, second) * len(first) / (len(first) - 1))
-    samples = sum(values) / 2
+    samples = (values[0] + values[1]) / 2
     error = samples.std(axis=0, ddof=1) / np.sqrt(len(samples))
     return TensorEstimate(scale * samples.mean(axis=0), scale * error)

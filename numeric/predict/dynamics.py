@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 
 from numeric.predict.algorithms import Algorithm
-from numeric.predict.kernel import training_modes
+from numeric.predict.kernel import TrainingModes, training_modes
 from numeric.predict.projectors import Projectors
 
 
@@ -40,7 +40,7 @@ class TrainingDynamics:
     algorithm: Algorithm
 
     @cached_property
-    def _modes(self):
+    def _modes(self) -> TrainingModes:
         modes = training_modes(self.mean_ntk, self.train)
         self.algorithm.check(modes.h)
         return modes

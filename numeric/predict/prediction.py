@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from numeric.errors import NumericError
 from numeric.predict.algorithms import Algorithm, GradientFlow
 from numeric.predict.finite import FiniteWidth
 from numeric.predict.kernel import KernelPrediction, kernel_prediction
@@ -62,8 +61,6 @@ class Prediction:
     def finite(self) -> FiniteWidth:
         """The 1/n corrections on all inputs."""
         self.algorithm.check(self.kernel.modes.h)
-        if not self.kernel.theta.shape[0] > 0:
-            raise NumericError("There are no inputs.")
         return FiniteWidth(self.flow, self.kernel, Projectors(self.algorithm, self.kernel.modes.h))
 
     @cached_property
@@ -103,10 +100,12 @@ def predict(
     number like 1e-10) leaves modes below rcond times the largest eigenvalue untrained instead.
 
     >>> from numeric import flow
-    >>> f = flow("tanh", [[1.0, 0.2], [-0.3, 0.9], [0.5, 0.5]], depth=2, width=100)
+    >>> f = flow("tanh", [[1.0, 0.2], [-0.3, 0.9], [0.5, 0.5]], depth=2, width=100, tensors=["K", "Theta"])
     >>> p = predict(f, [1.0, -1.0], train=[0, 1])
-    >>> p.mean.shape, p.covariance.shape, sorted(p.parts)
-    ((1,), (1, 1), ['H1', 'NTK', 'NTK variance', 'dNTK', 'ddNTK-I', 'ddNTK-II'])
+    >>> [round(float(x), 6) for x in p.mean_infinite], p.covariance_infinite.shape
+    ([0.254283], (1, 1))
+
+    With all tensors in the flow (the default), p.mean, p.covariance and p.parts hold the order 1/n.
     """
     kernel = kernel_prediction(np.asarray(flow.Theta), np.asarray(flow.K), y, train, rcond)
     chosen = set(kernel.train)

@@ -11,7 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import jax
 import numpy as np
+from jax.scipy.linalg import expm
 
 from numeric.predict.algorithms import Algorithm
 
@@ -35,11 +37,9 @@ class Signal:
         """The value after t steps (time t for continuous algorithms)."""
         stages = self.algorithm.stages
         if self.algorithm.continuous:
-            from jax.scipy.linalg import expm
-
             n = self.generator(stages)
-            flat = n.reshape(-1, *n.shape[-2:])
-            moved = np.stack([np.asarray(expm(-t * one)) for one in flat]).reshape(n.shape) @ self.initial
+            exponentials = jax.vmap(expm)(-t * n.reshape(-1, *n.shape[-2:]))
+            moved = np.asarray(exponentials).reshape(n.shape) @ self.initial
         elif t <= stages:
             moved = self._after_stages(int(t))
         else:
