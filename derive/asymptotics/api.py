@@ -179,8 +179,9 @@ def _notes(solved: Solution) -> tuple[str, ...]:
         side = "above" if solved.background.kappa > 0 else "below"
         notes.append(
             f"Half-stable: this holds for kernels that approach K* from {side}, and only at depths well beyond "
-            f"l ~ {onset:.2g} (where the quadratic term of the kernel's flow takes over). Shallower networks are not "
-            "in this regime: iterate the exact recursions, or see the plateau, where K stays at K*."
+            f"l ~ {onset:.2g} (where the quadratic term of the kernel's flow takes over), for tensors that carry "
+            f"powers of chi_perp beyond l ~ {onset * max(1.0, abs(float(solved.p_perp))):.2g}. Shallower networks are "
+            "not in this regime: iterate the exact recursions, or see the plateau, where K stays at K*."
         )
     elif onset is not None and onset > 10:
         notes.append(f"The leading terms dominate at depths well beyond l ~ {onset:.2g}.")

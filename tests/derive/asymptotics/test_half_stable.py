@@ -1,7 +1,8 @@
-"""Half-stable activations. The asymptotic regime begins beyond l ~ 10^4 (gelu) or 10^6 (swish), out of an iteration's
-reach for the tensors that carry powers of chi_perp, so three things are compared: the series solve the exact recursions
-(with brackets integrated at the series' own K) at depths of 10^8 to 10^13; the plateau's polynomials follow the
-iterated recursions; and the kernel follows its iteration at l = 10^5 within the two-term series' accuracy."""
+"""Half-stable activations. mish's asymptotic regime is in reach: every tensor is compared with the iteration. gelu's
+and swish's begin beyond l ~ 10^4 and 10^6, and |p_perp| times deeper for tensors that carry chi_perp. For them, the
+series solve the exact recursions (with brackets integrated at the series' own K) at depths of 10^8 to 10^13; the
+plateau's polynomials follow the iterated recursions; and gelu's kernel follows its iteration at l = 10^5 within the
+two-term series' accuracy."""
 
 import json
 from pathlib import Path
@@ -31,7 +32,7 @@ def residuals(name, layer, corrections):
         solved = solution(problem(name, "equivalence", 0, "7/10", "13/10"))
         system = solved.system(corrections)
         names = system.ring.names
-        constants = {n: mpmath.mpf(0) for n in names if n.startswith("c_")}
+        constants = {n: mpmath.mpf(1) / 2 for n in names if n.startswith("c_")}
         here = {t: system.solve(t).evaluate(layer, constants, 50) for t in system.equations}
         following = {t: system.solve(t).evaluate(layer + 1, constants, 50) for t in system.equations}
         power = mpmath.mpf(str(solved.background.p_perp))
@@ -57,7 +58,7 @@ def check_residuals(name, layer, corrections):
     """Leading orders of both sides cancel; what is left is smaller by l^(-corrections), here and ten times deeper."""
     near, far = (residuals(name, n, corrections) for n in (layer, 10 * layer))
     for tensor in near:
-        assert near[tensor] < 1e-2, tensor
+        assert near[tensor] < 0.1, tensor
         assert far[tensor] < near[tensor] * mpmath.mpf(10) ** (-corrections + 0.4), tensor
 
 
@@ -66,7 +67,7 @@ def test_gelu_series_solve_the_exact_recursions():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "layer", "corrections"), [("gelu", 10**9, 2), ("swish", 10**12, 1)])
+@pytest.mark.parametrize(("name", "layer", "corrections"), [("gelu", 10**10, 2), ("swish", 10**12, 1)])
 def test_series_solve_the_exact_recursions(name, layer, corrections):
     check_residuals(name, layer, corrections)
 
@@ -100,6 +101,23 @@ def test_kernel_at_finite_depth():
     constants = match_constants(system, 70000, {"K": data["layers"]["70000"]["K"]})
     found = system.solve("K").evaluate(100000, constants)
     assert abs(found / mpmath.mpf(data["layers"]["100000"]["K"]) - 1) < 0.01
+
+
+def test_mish_series_follow_the_iteration():
+    """mish reaches its regime (onset at l ~ 70): with one fitted constant, c_K, all tensors agree with the iteration at
+    l = 100000 to 1e-7, exponents (p_perp = 4.38...) included. Rates are constant, so that nothing depends on where
+    layers are counted from: counting from 1070 layers earlier removes most of c_K + 67 log(l)."""
+    data = json.loads((DATA / "mish.json").read_text())
+    system = solution(problem("mish", "constant", 0, data["lambda_b"], data["lambda_W"])).system(3)
+    shift = 1070
+    constants = match_constants(system, 100000 + shift, {"K": data["layers"]["100000"]["K"]})
+    for tensor in system.equations:
+        errors = {}
+        for layer in (50000, 70000, 100000):
+            series = system.solve(tensor).evaluate(layer + shift, constants)
+            errors[layer] = series / mpmath.mpf(data["layers"][str(layer)][tensor]) - 1
+        assert abs(errors[100000]) < 1e-7 and abs(errors[50000]) < 1e-6, tensor
+        assert abs(errors[100000] - errors[70000]) / mpmath.log(mpmath.mpf(10) / 7) < 1e-6, tensor
 
 
 def test_the_word_about_depth():
