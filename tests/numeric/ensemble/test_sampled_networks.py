@@ -34,6 +34,8 @@ def test_initialization_has_the_variances_of_the_theory():
             assert abs(found / variance - 1) < 5 * np.sqrt(2 / values.size)
 
 
+@pytest.mark.equation("10.1")
+@pytest.mark.equation("10.140")
 def test_ntk_is_the_learning_rate_tensor_between_gradients():
     """Against one step of gradient descent with a tiny learning rate."""
     params = jax.tree.map(lambda x: x[0], NETS.sample(jax.random.key(2), COUNT))

@@ -197,6 +197,8 @@ def test_trained_ntk_predicts_the_trained_network(toy):
     assert gaps[1] / gaps[0] == pytest.approx(0.25, rel=0.05)
 
 
+@pytest.mark.equation("infinity.66")
+@pytest.mark.equation("infinity.126")
 @pytest.mark.equation("infinity.129")
 def test_training_inputs_end_on_their_targets(toy):
     for algorithm in (
