@@ -11,8 +11,8 @@ import pytest
 
 from numeric import flow
 
-X = [[0.9, -0.3], [0.1, 0.8], [0.5, 0.6]]
-NETWORK = {"depth": 3, "width": 6, "C_W": 1.2, "tensors": ["F"]}
+X = [[0.9, -0.3], [0.1, 0.8]]
+NETWORK = {"depth": 2, "width": 6, "C_W": 1.2, "tensors": ["B"]}
 CODE = """
 import json, sys
 import jax
@@ -20,13 +20,13 @@ if len(sys.argv) > 2:
     jax.distributed.initialize("localhost:" + sys.argv[2], num_processes=2, process_id=int(sys.argv[3]))
 from numeric import flow
 f = flow("tanh", json.loads(sys.argv[1])["X"], devices=jax.devices(), **json.loads(sys.argv[1])["network"])
-print(json.dumps({"devices": len(jax.devices()), "F": f.F.tolist()}))
+print(json.dumps({"devices": len(jax.devices()), "B": f.B.tolist()}))
 """
 
 
 @pytest.fixture(scope="module")
 def one_device():
-    return np.asarray(flow("tanh", X, **NETWORK).F)
+    return np.asarray(flow("tanh", X, **NETWORK).B)
 
 
 def start(*arguments, **environment):
@@ -44,7 +44,7 @@ def finish(process):
 def test_two_devices_of_one_process(one_device):
     answer = finish(start(XLA_FLAGS="--xla_force_host_platform_device_count=2"))
     assert answer["devices"] == 2
-    np.testing.assert_allclose(answer["F"], one_device, rtol=1e-13)
+    np.testing.assert_allclose(answer["B"], one_device, rtol=1e-13)
 
 
 def test_two_processes(one_device):
@@ -55,4 +55,4 @@ def test_two_processes(one_device):
     for process in processes:
         answer = finish(process)
         assert answer["devices"] == 2
-        np.testing.assert_allclose(answer["F"], one_device, rtol=1e-13)
+        np.testing.assert_allclose(answer["B"], one_device, rtol=1e-13)
