@@ -28,7 +28,7 @@ from numeric.brackets.stein import stein_brackets
 Order = tuple[int, int]
 TILE = 128
 UNROLL = 8
-CLOSED_CHUNK = 8192
+CLOSED_TILE = 128
 
 
 def correlation(K: Array, diagonal: Array) -> Array:
@@ -120,29 +120,34 @@ def _tiled(
     K: Array,
     closed: Callable[[Functions, tuple[Order, ...], Array], Array],
 ) -> dict[Order, Array]:
-    """A closed form of the 2 x 2 covariance for every pair a <= b, a piece at a time; both orders (j, k), (k, j)."""
+    """A closed form of the 2 x 2 covariance for all pairs a <= b, in tiles; (j, k) at (b, a) is (k, j) at (a, b)."""
     both = tuple(sorted(set(orders) | {(k, j) for j, k in orders}))
-    a, b = np.triu_indices(K.shape[0])
-    diagonal = jnp.diagonal(K)
-    blocks = jnp.stack([jnp.stack([diagonal[a], K[a, b]]), jnp.stack([K[a, b], diagonal[b]])])
-    pad = -len(a) % CLOSED_CHUNK if len(a) > CLOSED_CHUNK else 0
-    blocks = jnp.pad(blocks, ((0, 0), (0, 0), (0, pad)))
-    if pad or len(a) > CLOSED_CHUNK:
-        pieces = blocks.reshape(2, 2, -1, CLOSED_CHUNK).transpose(2, 0, 1, 3)
-        values = jax.lax.map(lambda piece: closed(functions, both, piece), pieces)
-        values = values.transpose(1, 0, 2).reshape(len(both), -1)
-    else:
-        values = closed(functions, both, blocks)
     index = {order: i for i, order in enumerate(both)}
-    where = np.zeros(K.shape, dtype=np.int32)
-    where[a, b] = where[b, a] = np.arange(len(a))
-    upper = np.triu(np.ones(K.shape, dtype=bool))
-    return {
-        (j, k): values[index[j, k]][where]
-        if j == k
-        else jnp.where(upper, values[index[j, k]][where], values[index[k, j]][where])
-        for j, k in orders
-    }
+    mirror = np.array([index[k, j] for j, k in both])
+    size = K.shape[0]
+    side = min(CLOSED_TILE, size)
+    count = -(-size // side)
+    pad = count * side - size
+    K = jnp.pad(K, ((0, pad), (0, pad)))
+    diagonal = jnp.diagonal(K)
+    tiles = jnp.asarray([(i, j) for i in range(count) for j in range(i, count)], dtype=jnp.int32) * side
+    line, zero = jnp.arange(side), jnp.int32(0)
+
+    def fill(total: Array, where: Array) -> tuple[Array, None]:
+        row, column = where[0], where[1]
+        k = jax.lax.dynamic_slice(K, (row, column), (side, side))
+        a = jnp.broadcast_to(jax.lax.dynamic_slice_in_dim(diagonal, row, side)[:, None], k.shape)
+        b = jnp.broadcast_to(jax.lax.dynamic_slice_in_dim(diagonal, column, side)[None, :], k.shape)
+        a, k, b = a.ravel(), k.ravel(), b.ravel()
+        values = closed(functions, both, jnp.stack([jnp.stack([a, k]), jnp.stack([k, b])]))
+        values = values.reshape(-1, side, side)
+        below = values[mirror].transpose(0, 2, 1)
+        upper = (row + line)[:, None] <= (column + line)[None, :]  # exactly symmetric in the tiles on the diagonal too
+        total = jax.lax.dynamic_update_slice(total, below, (zero, column, row))
+        return jax.lax.dynamic_update_slice(total, jnp.where(upper, values, below), (zero, row, column)), None
+
+    total, _ = jax.lax.scan(fill, jnp.zeros((len(both), *K.shape), K.dtype), tiles)
+    return {order: total[index[order], :size, :size] for order in orders}
 
 
 @partial(jax.custom_jvp, nondiff_argnums=(0, 1))

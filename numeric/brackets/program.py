@@ -13,6 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+SHORT = 96  # programs of so few instructions are unrolled: the compiler fuses them
+
 Term = tuple[float, Hashable, Hashable]  # number, key of a coefficient (None: one), key of a state
 
 
@@ -45,12 +47,12 @@ class Program:
 
     def run(self, coefficients: Array, bases: Array, outputs: list[int]) -> Array:
         """Rows `outputs`, shape (outputs, B), from the coefficients (without the leading one) and the base values."""
+        if len(self.code) <= SHORT:
+            return self._unrolled(coefficients, bases, outputs)
         batch = bases.shape[1]
         start = jnp.zeros((len(self.states), batch), bases.dtype)
         start = start.at[np.array([self.states[k] for k in self.bases])].set(bases)
         coefficients = jnp.concatenate([jnp.ones((1, batch), bases.dtype), coefficients])
-        if not self.code:
-            return start[np.array(outputs)]
         rows, sources, numbers, which = (np.array(column) for column in zip(*self.code))
         code = (
             jnp.asarray(rows.astype(np.int32)),
@@ -64,3 +66,10 @@ class Program:
             return registers.at[row].add(number * coefficients[c] * registers[source]), None
 
         return jax.lax.scan(step, start, code)[0][np.array(outputs)]
+
+    def _unrolled(self, coefficients: Array, bases: Array, outputs: list[int]) -> Array:
+        rows = {self.states[key]: bases[i] for i, key in enumerate(self.bases)}
+        for row, source, number, c in self.code:
+            term = number * (rows[source] if c == 0 else coefficients[c - 1] * rows[source])
+            rows[row] = rows[row] + term if row in rows else term
+        return jnp.stack([rows.get(row, jnp.zeros_like(bases[0])) for row in outputs])
