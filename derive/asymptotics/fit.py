@@ -17,10 +17,10 @@ def match_constants(system: System, layer: int, values: Mapping[str, Any], digit
     """{constant: number}, for every tensor in `values` whose series is known far enough to hold its constant."""
     fitted: dict[str, Any] = {}
     with mpmath.workdps(digits + 10):
-        for name in system.equations:
+        for name in (n for n in system.equations if n in values):
             series = system.solve(name)
             constant = constant_name(name)
-            if name not in values or constant not in series.used_names():
+            if constant not in series.used_names():
                 continue
             target = mpmath.mpf(str(values[name]))
 
