@@ -12,6 +12,8 @@ from derive.cli.output import print_json
 from derive.errors import DeriveError
 
 ALGORITHMS = ("flow", "descent", "two-step", "momentum")
+TOLERANCE = 1e-8
+"""Of the four-point brackets, relative: far below what the next order in 1/n changes."""
 SHORT = {"H1": "H1", "NTK variance": "ΔNTK", "dNTK": "dNTK", "ddNTK-I": "ddI", "ddNTK-II": "ddII"}
 
 
@@ -165,7 +167,7 @@ def answer(
         wanted = ["K", "Theta"] if infinite else None
         if not infinite:
             _check_tensors(activation)
-        f = flow(activation, X, depth, width, c_b, c_w, rates[0], rates[1], tensors=wanted)
+        f = flow(activation, X, depth, width, c_b, c_w, rates[0], rates[1], tensors=wanted, tolerance=TOLERANCE)
         p = predict(f, np.squeeze(y, axis=1) if len(targets) == 1 else y, range(count), rule, rcond=rcond)
         parts = {"NTK": p.mean_infinite} if infinite else p.parts
         found = {

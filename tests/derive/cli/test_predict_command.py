@@ -55,7 +55,7 @@ def test_json_is_what_python_predicts(tables):
         ).stdout
     )
     assert set(answer) == {"mean", "mean_infinite", "covariance_infinite", "parts"}
-    f = flow("tanh", np.array(SETTING["X"]), 3, 40, 0.1, 1.5, 0.2, 1.0)
+    f = flow("tanh", np.array(SETTING["X"]), 3, 40, 0.1, 1.5, 0.2, 1.0, tolerance=1e-8)
     p = predict(f, SETTING["y"], SETTING["train"], GradientDescent(0.25))
     assert np.abs(np.array(answer["mean"]) - p.mean).max() < 1e-12
     assert np.abs(np.array(answer["covariance_infinite"]) - p.covariance_infinite).max() < 1e-12

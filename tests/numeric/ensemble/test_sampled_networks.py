@@ -92,7 +92,7 @@ def test_training_is_reproducible_and_reaches_its_targets():
 def test_every_tensor_is_estimated():
     """Two inputs, two hidden layers: estimates against the flow, to 4.5 standard errors and the next order in 1/n."""
     width = 96
-    f = flow("tanh", X[:2], 3, width, 0.1, 1.3, 0.3, 1.0)
+    f = flow("tanh", X[:2], 3, width, 0.1, 1.3, 0.3, 1.0, tolerance=1e-8)
     found = estimate_tensors(Networks.of_flow(f, 2), X[:2], 1200, batch=100)
     for name, estimate in found.items():
         exact = np.asarray(getattr(f, name))

@@ -29,7 +29,7 @@ def theory(lambda_b=None, lambda_W=None):
         p["lambda_b"] if lambda_b is None else list(lambda_b),
         p["lambda_W"] if lambda_W is None else list(lambda_W),
     )
-    return flow("tanh", np.array(setting["X"]), 3, 1, p["C_b"], p["C_W"], *rates)
+    return flow("tanh", np.array(setting["X"]), 3, 1, p["C_b"], p["C_W"], *rates, tolerance=1e-8)
 
 
 def reindexed(f, labels):
