@@ -99,9 +99,10 @@ def write_ledger(target: Path) -> dict[str, int]:
         f"{counts['equations']} equations; {counts['with tests']} have a test of their own, "
         f"{counts['with a home in the product']} are named in the product's source; of {results['result']} results "
         f"{results['result tested']} have a test.\n\n"
+        ":::{container} ledger\n\n"
         "| equation | kind | what | where | tests |\n| --- | --- | --- | --- | --- |\n"
     )
-    target.write_text(head + "\n".join(rows) + "\n", encoding="utf-8")
+    target.write_text(head + "\n".join(rows) + "\n\n:::\n", encoding="utf-8")
     return counts | results
 
 

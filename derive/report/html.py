@@ -48,7 +48,8 @@ window.MathJax = {
   tex: {inlineMath: [['\\\\(', '\\\\)']], displayMath: [['\\\\[', '\\\\]']]},
   svg: {fontCache: 'local'},
   output: {displayOverflow: 'linebreak', linebreaks: {inline: true, width: '94%'}},
-  options: {enableMenu: false, enableEnrichment: false, enableSpeech: false, enableBraille: false,
+  options: {ignoreHtmlClass: 'tex2jax_ignore|mathjax_ignore',
+            processHtmlClass: 'tex2jax_process|mathjax_process|math|output_area', enableMenu: false, enableEnrichment: false, enableSpeech: false, enableBraille: false,
             enableExplorer: false, menuOptions: {settings: {enrich: false, speech: false, braille: false,
             collapsible: false, assistiveMml: false}}},
   startup: {ready() { MathJax.startup.defaultReady();

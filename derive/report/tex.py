@@ -77,7 +77,7 @@ def _rounded(number: sp.Float, digits: int) -> sp.Expr:
 
 def was_rounded(expression: sp.Expr) -> bool:
     """Whether `tex` shows fewer digits than the expression holds."""
-    return any(len(str(abs(f))) > DIGITS + 2 for f in expression.atoms(sp.Float)) or any(
+    return any(abs(f - sp.Float(f, DIGITS)) > 0 for f in expression.atoms(sp.Float)) or any(
         max(abs(q.p), q.q) > LONGEST for q in expression.atoms(sp.Rational)
     )
 

@@ -1,0 +1,66 @@
+"""The equation ledger: complete, honest about what has no test, and collected rather than typed."""
+
+import importlib.util
+import re
+import tomllib
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+DOCS = Path(__file__).parents[2] / "docs"
+_spec = importlib.util.spec_from_file_location("ledger", DOCS / "ledger.py")
+ledger = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(ledger)
+_MARKER = re.compile(r"mark\.equation\(\"([\w.]+)\"\)")
+EQUATIONS = tomllib.loads((DOCS / "equations.toml").read_text(encoding="utf-8"))["equation"]
+
+
+def test_every_number_of_both_chapters_is_there_once():
+    numbers = Counter(e["number"] for e in EQUATIONS)
+    wanted = {f"10.{n}" for n in range(1, 142)} | {f"infinity.{n}" for n in range(1, 182)}
+    assert set(numbers) == wanted and set(numbers.values()) == {1}
+    assert {e["kind"] for e in EQUATIONS} <= {"definition", "step", "result"}
+    assert all(e["what"] for e in EQUATIONS)
+
+
+def test_numbers_are_read_from_prose():
+    found = ledger.numbers_in("the seeds' (10.74), (∞.29) and (infinity.141)-(infinity.143); 10.5 of something")
+    assert {"10.74", "infinity.29", "infinity.141", "infinity.142", "infinity.143"} <= found
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory):
+    target = tmp_path_factory.mktemp("ledger") / "ledger.md"
+    return ledger.write_ledger(target), target.read_text(encoding="utf-8")
+
+
+def test_marked_numbers_exist_and_counts_add_up(page):
+    counts, text = page  # write_ledger refuses markers whose number no seed has
+    rows = [line for line in text.splitlines() if line.startswith("| (")]
+    assert len(rows) == counts["equations"] == 322
+    assert counts["with tests"] == sum("test_" in row for row in rows)
+    assert sum(row.rstrip().endswith("| no test |") for row in rows) == 322 - counts["with tests"]
+    assert f"{counts['with tests']} have a test of their own" in text
+
+
+def test_markers_in_the_source_text_are_all_collected(page):
+    """A second reading of the tests, by pattern instead of by pytest."""
+    tests = DOCS.parent / "tests"
+    marked = {n for path in tests.rglob("test_*.py") for n in _MARKER.findall(path.read_text(encoding="utf-8"))}
+    rows = {
+        line.split("|")[1].strip(" ()").replace("∞", "infinity"): line
+        for line in page[1].splitlines()[6:]
+        if "|" in line
+    }
+    assert len(marked) > 50
+    assert [number for number in sorted(marked) if "test_" not in rows[number]] == []
+
+
+def test_errata_say_what_is_printed_and_how_to_see_it():
+    pages = sorted((DOCS / "errata").glob("*.md"))
+    assert pages
+    for page_file in pages:
+        text = page_file.read_text(encoding="utf-8")
+        assert text.startswith("# "), page_file.name
+        assert "`" in text and ("pytest" in text or "derive " in text or "python" in text), page_file.name
