@@ -1,6 +1,8 @@
 """Train ensembles of real tanh networks to the end at several widths and store means with standard errors.
 
-    nice -n 19 python tests/data/trained/make.py        (about 10 minutes of one core; widths that are stored already are kept)
+    nice -n 19 python tests/data/trained/make.py
+
+About ten minutes of one core; widths that are stored already are kept.
 
 Two hidden layers, two outputs, three training and three test inputs, gradient descent with a finite learning rate.
 Everything is stored in tanh.json next to this script, width by width; tests compare it with the 1/n theory.

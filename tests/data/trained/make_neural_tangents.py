@@ -16,12 +16,12 @@ from unittest.mock import MagicMock
 for name in ("tf2jax", "tf2jax.experimental", "tensorflow", "jax.experimental.jax2tf", "neural_tangents.experimental"):
     sys.modules[name] = MagicMock()
 
-import jax
+import jax  # noqa: E402
 
 jax.config.update("jax_enable_x64", True)
-import jax.numpy as jnp
-import neural_tangents as nt
-from neural_tangents import stax
+import jax.numpy as jnp  # noqa: E402
+import neural_tangents as nt  # noqa: E402
+from neural_tangents import stax  # noqa: E402
 
 X = [[1.0, 0.3, -0.2], [-0.4, 1.1, 0.3], [0.2, -0.5, 1.2], [0.7, 0.8, -0.1], [-0.3, 0.4, 0.9]]
 Y = [[1.4, -1.0], [-1.1, 0.6], [0.8, 1.5]]
