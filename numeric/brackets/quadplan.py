@@ -251,16 +251,16 @@ def make_quadruple_plan(
         if not members.size:
             continue
         if alone:
-            parts = [(members, step)]
+            parts = [(members, step, False)]
         else:
             a, b, c, d = picked[members].T
             # poles of different factors stay apart if no label is nearly a function of the others
             easy = (gap[a, b] > 0.2) & (np.minimum(lower[a, b, c], lower[a, b, d]) > 0.3 * np.sqrt(variance))
-            parts = [(members[easy], apart), (members[~easy], step)]
-        for part, its_step in parts:
+            parts = [(members[easy], apart, True), (members[~easy], step, False)]
+        for part, its_step, spread_out in parts:
             if part.size:
                 work = _Work(quadruples, option, picked, length, spread, part, alone)
-                upward = not alone and its_step == apart and variance > 1e-3 and tolerance > 1e-11
+                upward = spread_out and variance > 1e-3 and tolerance > 1e-11
                 buckets.append(_bucket(functions, work, sizes, its_step, smooth, tolerance, upward))
     return QuadruplePlan(tuple(buckets), None, jnp.asarray(tolerance), size, "conditioned")
 
