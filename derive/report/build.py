@@ -26,7 +26,7 @@ from derive.report.html import write_html
 from derive.report.latex import write_latex
 from derive.report.markdown import write_markdown
 from derive.report.sections import activation_section, criticality_section, gaussian_section, recursion_section
-from derive.report.tex import TENSORS, sentence, symbol, tex
+from derive.report.tex import TENSORS, cell, sentence, symbol
 
 FORMATS = ("html", "md", "tex")
 Progress = Callable[[str], None]
@@ -76,7 +76,7 @@ def comparison(sigmas: Sequence[Activation]) -> Document:
         (
             s.name,
             sentence(f.universality_class),
-            *(f"${tex(getattr(f.points[0], field))}$" if f.points else "–" for field in ("K_star", "C_W", "C_b")),
+            *(f"${cell(getattr(f.points[0], field))}$" if f.points else "–" for field in ("K_star", "C_W", "C_b")),
         )
         for s, f in zip(sigmas, found)
     )

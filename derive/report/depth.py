@@ -15,7 +15,7 @@ from derive.report.document import Block, Code, Equation, Section, Steps, Table,
 from derive.report.figures import flow_gallery
 from derive.report.flow_check import FlowCheck
 from derive.report.sections import ROUNDED
-from derive.report.tex import TENSORS, ratio_tex, sentence, symbol, tex, was_rounded
+from derive.report.tex import TENSORS, cell, ratio_tex, sentence, symbol, tex, was_rounded
 from derive.symbols import L, ell
 
 _FORMULAS = re.compile(r": y' = |\. K = |\.$")
@@ -38,7 +38,7 @@ def tensor_rows(table: ExponentTable) -> tuple[tuple[str, ...], ...]:
                     f"${symbol(name)}$",
                     f"${tex(tensor.exponent)}$",
                     str(tensor.log_power),
-                    f"${tex(tensor.coefficient)}$",
+                    f"${cell(tensor.coefficient)}$",
                 )
             )
     return tuple(rows)
@@ -51,7 +51,7 @@ def _lower(text: str) -> str:
 def table_section(table: ExponentTable, constant: ExponentTable, plateau: ExponentTable | None) -> Section:
     """Exponents, coefficients and ratios for both learning rates, and on the plateau of half-stable activations."""
     ratios = tuple(
-        (f"${ratio_tex(ratio)}$", f"${tex(ratio.exponent)}$", str(ratio.log_power), f"${tex(ratio.coefficient)}$")
+        (f"${ratio_tex(ratio)}$", f"${tex(ratio.exponent)}$", str(ratio.log_power), f"${cell(ratio.coefficient)}$")
         for ratio in table.ratios.values()
         if ratio.exponent is not None
     )
@@ -164,9 +164,12 @@ def generalization_section(sigma: Activation) -> Section:
 
 def _behaviour(found: Behaviour) -> str:
     unit = {"": "", "delta^2": r"\,\delta^2"}.get(found.unit, rf"\,\mathrm{{{found.unit}}}")
+    coefficient = cell(found.coefficient)
+    if unit and coefficient.count("+") and not coefficient.startswith(("(", "\\frac")):
+        coefficient = f"({coefficient})"
     power = sp.latex(L**-found.exponent) if found.exponent != 0 else ""
     logs = rf"\log^{{{found.log_power}}} L" if found.log_power else ""
-    return rf"${tex(found.coefficient)}{unit}\,{power}{logs}$".replace(r"\,$", "$")
+    return rf"${coefficient}{unit}\,{power}{logs}$".replace(r"\,$", "$")
 
 
 def check_section(check: FlowCheck | None) -> Section:

@@ -32,7 +32,9 @@ code { font-family: ui-monospace, monospace; font-size: 0.92em; background: var(
 details { border-left: 3px solid var(--line); padding-left: 0.9rem; margin: 0.8rem 0; }
 summary { cursor: pointer; color: var(--accent); } mjx-container[display="true"] { max-width: 100%; }
 @media (max-width: 40rem) { body { padding: 0.8rem 0.8rem 3rem; } .equation, td { font-size: 0.86rem; }
-  th, td { padding: 0.3rem 0.35rem; } details { padding-left: 0.5rem; } h1 { font-size: 1.5rem; } }
+  th, td { padding: 0.3rem 0.35rem; } .columns tr { display: flex; flex-wrap: wrap;
+  border-bottom: 1px solid var(--line); } .columns th, .columns td { border: 0; } .columns td:last-child,
+  .columns th:last-child { flex: 0 0 100%; } details { padding-left: 0.5rem; } h1 { font-size: 1.5rem; } }
 @media print { nav { display: none; } body { max-width: none; } details { border: 0; } h2 { break-after: avoid; }
   .figure, table { break-inside: avoid; } }
 """
@@ -49,7 +51,8 @@ window.MathJax = {
   svg: {fontCache: 'local'},
   output: {displayOverflow: 'linebreak', linebreaks: {inline: true, width: '94%'}},
   options: {ignoreHtmlClass: 'tex2jax_ignore|mathjax_ignore',
-            processHtmlClass: 'tex2jax_process|mathjax_process|math|output_area', enableMenu: false, enableEnrichment: false, enableSpeech: false, enableBraille: false,
+            processHtmlClass: 'tex2jax_process|mathjax_process|math|output_area',
+            enableMenu: false, enableEnrichment: false, enableSpeech: false, enableBraille: false,
             enableExplorer: false, menuOptions: {settings: {enrich: false, speech: false, braille: false,
             collapsible: false, assistiveMml: false}}},
   startup: {ready() { MathJax.startup.defaultReady();
@@ -76,7 +79,10 @@ def _table(table: Table) -> str:
     head = "".join(f"<th>{_inline(cell)}</th>" for cell in table.header)
     body = "".join("<tr>" + "".join(f"<td>{_inline(cell)}</td>" for cell in row) + "</tr>" for row in table.rows)
     caption = f"<caption>{_inline(table.caption)}</caption>" if table.caption else ""
-    return f'<div class="scroll"><table>{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+    kind = ' class="columns"' if len(table.header) > 2 else ""
+    return (
+        f'<div class="scroll"><table{kind}>{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+    )
 
 
 def _block(block: Block) -> str:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import re
 
+import sympy as sp
+
 from derive.activations import Activation
 from derive.criticality import Criticality
 from derive.errors import DeriveError
@@ -14,7 +16,7 @@ from derive.gaussian import Sigma, exact, expect, series
 from derive.network import recursion
 from derive.report.document import Block, Code, Equation, Section, Steps, Table, Text
 from derive.report.figures import activation_figure, phase_figure
-from derive.report.tex import TENSORS, sentence, symbol, tex, was_rounded
+from derive.report.tex import TENSORS, WIDEST, cell, sentence, symbol, tex, was_rounded
 from derive.symbols import K
 
 SERIES_TERMS = 4
@@ -92,11 +94,15 @@ def criticality_section(sigma: Activation, found: Criticality) -> Section:
     ]
     if found.points:
         fields = {"$K^\\star$": "K_star", "$C_W$": "C_W", "$C_b$": "C_b"}
-        rows = [(title, *(f"${tex(getattr(p, field))}$" for p in found.points)) for title, field in fields.items()]
+        rows = [(title, *(f"${cell(getattr(p, field))}$" for p in found.points)) for title, field in fields.items()]
         rows.append(("class", *(sentence(p.universality_class) for p in found.points)))
         rows.append(("stability", *(p.stability for p in found.points)))
         header = ("", *(f"point {i}" for i in range(len(found.points))))
         blocks.append(Table(header, tuple(rows), "Critical initializations, the recommended one first."))
+        best = found.points[0]
+        for left, number in ((r"K^\star", best.K_star), ("C_W", best.C_W), ("C_b", best.C_b)):
+            if len(tex(number)) > WIDEST and not number.atoms(sp.Float):
+                blocks.append(Equation(f"{left} = {tex(number)}", "Exact."))
     blocks.append(Steps("How they were found", tuple(Text(sentence(step)) for step in found.steps)))
     if (picture := phase_figure(sigma, found)) is not None:
         blocks.append(picture)

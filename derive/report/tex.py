@@ -14,6 +14,8 @@ TENSORS = ("K", "Theta", "V", "G1", "D", "F", "H1", "A", "B", "P", "Q", "R", "S"
 SHOWN = {"Theta": r"\Theta", "G1": r"{G^{\{1\}}}", "H1": r"{H^{\{1\}}}"}
 DIGITS = 8
 """Digits shown of a number that is not a short exact one."""
+WIDEST = 80
+"""Characters of LaTeX that still fit into a table's cell on a phone without a break."""
 LONGEST = 10**7
 """Numerators and denominators beyond this are shown as decimals."""
 
@@ -57,6 +59,26 @@ def tex(expression: sp.Expr, digits: int = DIGITS) -> str:
     ('\\frac{2}{3}', '0.33333333', 'x')
     """
     return sp.latex(short(expression, digits), ln_notation=False)
+
+
+def cell(expression: sp.Expr) -> str:
+    r"""LaTeX for a table's cell: what is long is written so that it can be broken at its plus signs.
+
+    >>> x, y = sp.symbols("x y")
+    >>> cell((x + y) ** 2 / (x - y)), cell((x + y) ** 9 / (x - y) / sp.Symbol("a_very_long_name")).count("+")
+    ('\\frac{\\left(x + y\\right)^{2}}{x - y}', 9)
+    """
+    text = tex(expression)
+    if len(text) <= WIDEST:
+        return text
+    if expression.is_number:
+        return rf"\approx {tex(sp.N(expression, DIGITS))}"
+    top, bottom = (expression, sp.S.One) if expression.is_Add else sp.fraction(expression)
+    top = sp.expand(top)
+    if bottom == 1:
+        return tex(top)
+    divisor = tex(bottom) if bottom.is_Atom or (bottom.is_Pow and bottom.base.is_Atom) else f"({tex(bottom)})"
+    return f"({tex(top)}) / {divisor}"
 
 
 def short(expression: sp.Expr, digits: int = DIGITS) -> sp.Expr:

@@ -22,7 +22,7 @@ _RAW_TEX = r"""() => {
     if (/\\[([]|\\[a-zA-Z]{2,}|\$[^ ]|_\{|\^\{/.test(node.textContent))
       found.push(node.textContent.trim().slice(0, 80));
   }
-  document.querySelectorAll('mjx-merror, [data-mml-node=merror]')
+  document.querySelectorAll('mjx-merror, [data-mml-node=merror], mjx-container [fill=red]')
     .forEach(e => found.push('error in TeX: ' + e.textContent + (e.getAttribute('data-mjx-error') || '')));
   return found;
 }"""

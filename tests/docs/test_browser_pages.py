@@ -45,7 +45,7 @@ def test_the_checks_see_what_is_wrong(browser, tmp_path):
     )
     page.write_text(text, encoding="utf-8")
     found = " ".join(complaints(browser, page, 1280))
-    for what in ("raw TeX: a \\frac", "undefinedmacro", "network: http://example.com", "too wide: <div"):
+    for what in ("raw TeX: a \\frac", "error in TeX", "network: http://example.com", "too wide: <div"):
         assert what in found
 
 
