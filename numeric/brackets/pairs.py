@@ -17,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from numeric.brackets.close import close_pairs
 from numeric.brackets.exponential import exponential_brackets
 from numeric.brackets.functions import Functions
 from numeric.brackets.hermite import coefficients, gaussian_weights
@@ -94,6 +95,8 @@ def _series(functions: Functions, orders: tuple[Order, ...], plan: PairPlan, K: 
     z = scale[:, None] * jnp.concatenate([nodes, -nodes])[None, :]
     weights = jnp.tile(gaussian_weights(nodes, plan.step), 2)
     values = {k: functions.derivatives(z, k) for k in needed}
+    close = _close_values(functions, orders, plan, K)
+    a, b = plan.close[:, 0], plan.close[:, 1]
     out: dict[Order, Array] = {}
     for j, k in orders:
         if (k, j) in out:
@@ -106,7 +109,17 @@ def _series(functions: Functions, orders: tuple[Order, ...], plan: PairPlan, K: 
         parity = None if functions.parity == 0 else (j + (functions.parity < 0)) % 2
         total = _mehler(rho, c[j], c[k], parity, j == k)
         out[j, k] = jnp.where(jnp.eye(K.shape[0], dtype=bool), on_diagonal[:, None], total)
+        if close:
+            out[j, k] = out[j, k].at[a, b].set(close[j, k]).at[b, a].set(close[k, j])
     return out
+
+
+def _close_values(functions: Functions, orders: tuple[Order, ...], plan: PairPlan, K: Array) -> dict[Order, Array]:
+    """{(j, k): values} for the plan's close pairs, both orders; empty if it has none."""
+    if not plan.close.shape[0]:
+        return {}
+    both = tuple(sorted(set(orders) | {(k, j) for j, k in orders}))
+    return dict(zip(both, close_pairs(functions, both, K, plan.close, plan.close_nodes, plan.close_steps)))
 
 
 def _stein_pairs(functions: Functions, orders: tuple[Order, ...], K: Array) -> Array:

@@ -19,7 +19,8 @@ from numeric.brackets.functions import Functions
 from numeric.brackets.hermite import half_line
 from numeric.errors import NumericError
 
-LONGEST_SERIES = 1 << 17
+LONGEST_SERIES = 1 << 12
+MOST_CLOSE_PAIRS = 1 << 15
 EXACT_EXPONENTIALS = 4.0  # variance above which sums of exponentials do not cancel
 
 
@@ -51,13 +52,13 @@ def check_kernel(K: np.ndarray) -> np.ndarray:
     return K
 
 
-def largest_correlation(K: np.ndarray) -> float:
-    """The largest |K_ab| / sqrt(K_aa K_bb) off the diagonal of a stack of kernels."""
+def correlations(K: np.ndarray) -> np.ndarray:
+    """The largest |K_ab| / sqrt(K_aa K_bb) in a stack of kernels, (N, N); zero on the diagonal."""
     scale = np.sqrt(np.diagonal(K, axis1=1, axis2=2))
     product = scale[:, :, None] * scale[:, None, :]
     rho = np.abs(np.divide(K, product, out=np.zeros_like(K), where=product > 0))
     rho[:, np.eye(K.shape[-1], dtype=bool)] = 0
-    return float(min(rho.max(initial=0.0), 1.0))
+    return np.minimum(rho.max(axis=0), 1.0)
 
 
 CHUNK = 8192
@@ -126,11 +127,18 @@ def gaussian_radius(tolerance: float) -> float:
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class PairPlan:
-    """Nodes and length of the Mehler series; made by `make_pair_plan`. `tail` estimates the relative error."""
+    """Nodes and length of the Mehler series; made by `make_pair_plan`. `tail` estimates the relative error.
+
+    `close` lists the pairs a < b, shape (J, 2), that are too nearly parallel for the series; `close_nodes` and
+    `close_steps` are the rules of `numeric.brackets.close` for them.
+    """
 
     nodes: jax.Array
     step: jax.Array
     tail: jax.Array
+    close: jax.Array
+    close_nodes: tuple[jax.Array, jax.Array]
+    close_steps: tuple[jax.Array, jax.Array]
     n: int = field(metadata={"static": True})
     route: str = field(metadata={"static": True})  # "mehler", "stein", "linear", "exponential" or "sectors"
 
@@ -145,7 +153,8 @@ def make_pair_plan(
     """
     K = check_kernel(K)
     variance = float(np.max(np.diagonal(K, axis1=1, axis2=2))) * margin
-    rho = largest_correlation(K)
+    table_of_rho = correlations(K)
+    rho = float(table_of_rho.max())
     if variance == 0:
         variance = 1e-300
     closed = {"gaussian-erf": "stein", "piecewise-linear": "linear", "piecewise-smooth": "sectors"}
@@ -153,34 +162,81 @@ def make_pair_plan(
     if functions.family == "exponential" and variance > EXACT_EXPONENTIALS:
         route = "exponential"
     if route != "mehler":
-        return PairPlan(jnp.zeros(1), jnp.ones(()), jnp.asarray(1e-15), 0, route)
+        return PairPlan(jnp.zeros(1), jnp.ones(()), jnp.asarray(1e-15), *NO_CLOSE_PAIRS, 0, route)
     orders = range(highest_order + 1)
     step = converged_step(functions, [(k, k) for k in orders], variance, tolerance)
-    n = 64
+    n, close = 64, NO_CLOSE_PAIRS
     while True:
         fine = 2 * np.pi / (2 * np.pi / step + np.sqrt(n))
         nodes = half_line(fine, gaussian_radius(tolerance * 1e-2))
         nodes = half_line(fine, fine * ladder(nodes.size))
         weights = fine / np.sqrt(2 * np.pi) * np.exp(-(nodes**2) / 2)
         table = hermite_table(nodes, n) * weights
-        tails = []
+        squares = []
         for k in orders:
             plus, minus = (evaluate(functions, k, sign * np.sqrt(variance) * nodes) for sign in (1, -1))
             c = table @ plus
-            c = c + np.where(np.arange(n) % 2, -1, 1) * (table @ minus)
-            terms = rho ** np.arange(n) * c**2
-            tails.append(np.cumsum(terms[::-1])[::-1] / max(terms.sum(), 1e-300))
-        tail = np.max(tails, axis=0)
-        enough = np.flatnonzero(tail <= 0.01 * tolerance)
-        # the last eighth of the computed terms must be negligible too, or the cut is only the end of the table
-        if enough.size and enough[0] <= 0.8 * n:
-            length = min(ladder(enough[0] + 2), n)
+            squares.append((c + np.where(np.arange(n) % 2, -1, 1) * (table @ minus)) ** 2)
+        tail = _tail(squares, rho)
+        if n == LONGEST_SERIES and not _enough(tail, tolerance):
+            rho = _longest_correlation(squares, tolerance)
+            close = _close(functions, K, table_of_rho > rho, orders, step, tolerance)
+            rho = float(table_of_rho[table_of_rho <= rho].max())
+            tail = _tail(squares, rho)
+        length = _enough(tail, tolerance)
+        if length:
+            size = min(ladder(length + 1), n)
             return PairPlan(
-                jnp.asarray(nodes), jnp.asarray(fine), jnp.asarray(tail[min(enough[0], n - 1)]), length, "mehler"
+                jnp.asarray(nodes), jnp.asarray(fine), jnp.asarray(tail[length - 1]), *close, size, "mehler"
             )
         n *= 2
-        if n > LONGEST_SERIES:
-            raise NumericError(
-                f"{functions.name}: the Mehler series at variance {variance:.3g} needs more than {LONGEST_SERIES} "
-                "terms; the inputs are too large or the function too sharp."
-            )
+
+
+def _tail(squares: list[np.ndarray], rho: float) -> np.ndarray:
+    """What the series still holds from the term n on, relative to the whole: the largest over the orders."""
+    terms = [rho ** np.arange(c.size) * c for c in squares]
+    return np.max([np.cumsum(t[::-1])[::-1] / max(t.sum(), 1e-300) for t in terms], axis=0)
+
+
+def _enough(tail: np.ndarray, tolerance: float) -> int:
+    """Number of terms that suffice, or 0 if that is (nearly) the end of the table: then the cut would mean nothing."""
+    enough = np.flatnonzero(tail <= 0.01 * tolerance)
+    return int(enough[0]) + 1 if enough.size and enough[0] <= 0.8 * tail.size else 0
+
+
+def _longest_correlation(squares: list[np.ndarray], tolerance: float) -> float:
+    """The largest correlation at which the longest series is long enough."""
+    low, high = 0.5, 1.0
+    for _ in range(40):
+        middle = (low + high) / 2
+        low, high = (middle, high) if _enough(_tail(squares, middle), tolerance) else (low, middle)
+    return low
+
+
+Close = tuple[jax.Array, tuple[jax.Array, jax.Array], tuple[jax.Array, jax.Array]]
+NO_CLOSE_PAIRS: Close = (
+    jnp.zeros((0, 2), jnp.int32),
+    (jnp.zeros(1), jnp.zeros(1)),
+    (jnp.ones(()), jnp.ones(())),
+)
+
+
+def _close(
+    functions: Functions, K: np.ndarray, which: np.ndarray, orders: range, step: float, tolerance: float
+) -> Close:
+    """The pairs that the series cannot do, and the two rules for them."""
+    a, b = np.nonzero(np.triu(which))
+    if a.size > MOST_CLOSE_PAIRS:
+        raise NumericError(
+            f"{functions.name}: {a.size} pairs of inputs are nearly parallel at variances up to "
+            f"{np.max(np.abs(K)):.3g}; at most {MOST_CLOSE_PAIRS} such pairs can be done: scale the inputs down."
+        )
+    variance = K[:, a, a]
+    spread = float(np.max(np.maximum(K[:, b, b] - K[:, a, b] ** 2 / np.where(variance > 0, variance, 1), 0)))
+    fine = converged_step(functions, [(k,) for k in orders], max(spread, 1e-12), tolerance, shift=0.4)
+    rules = []
+    for h in (step, min(fine, 0.7)):
+        line = half_line(h, gaussian_radius(tolerance * 1e-2))
+        line = half_line(h, h * ladder(line.size))
+        rules.append((jnp.asarray(np.concatenate([-line[::-1], line])), jnp.asarray(h)))
+    return jnp.asarray(np.stack([a, b], axis=1), jnp.int32), (rules[0][0], rules[1][0]), (rules[0][1], rules[1][1])

@@ -37,6 +37,7 @@ Pattern = tuple[int, int, int, int]
 PATTERNS: tuple[Pattern, ...] = ((0, 0, 0, 0), (0, 0, 1, 1), (1, 1, 1, 1), (0, 1, 1, 2), (1, 1, 1, 3), (1, 1, 2, 2))
 POSITIONS = ((0, 1, 2, 3), (0, 2, 1, 3), (0, 3, 1, 2), (1, 2, 0, 3), (1, 3, 0, 2), (2, 3, 0, 1))
 LONGEST = 512
+LONG = 24
 SINGULAR = 1e-6
 CORRELATIONS = np.concatenate([np.linspace(0, 0.9, 19), [0.925, 0.95, 0.97, 0.99, 1.0]])
 SPREADS = np.concatenate([[0.0, 1e-3, 0.01, 0.03], np.linspace(0.1, 1, 10)])
@@ -74,7 +75,8 @@ class Bucket:
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class QuadruplePlan:
-    """Made by `make_quadruple_plan`; `error` estimates the error relative to the largest entry of each tensor.
+    """Made by `make_quadruple_plan`; `error` is the aim, relative to the largest entry of each tensor (for sign rules:
+    measured). What was reached, `numeric.brackets.quadruple_errors` measures.
 
     `rule` holds nodes and weights for the four-variate sign expectation, where `route` uses it.
     """
@@ -205,14 +207,40 @@ def _choose(quadruples: np.ndarray, need: np.ndarray, gap: np.ndarray) -> tuple[
     return option, np.take_along_axis(length, option[:, None], axis=1)[:, 0]
 
 
+def chosen_options(plan: QuadruplePlan) -> np.ndarray:
+    """The option (index into POSITIONS) by which each sorted quadruple is conditioned."""
+    out = np.zeros(len(sorted_quadruples(plan.size)) + 1, dtype=np.int32)
+    for bucket in plan.buckets:
+        out[np.asarray(bucket.slots)] = np.asarray(bucket.options)
+    return out[:-1]
+
+
+def _choose_other(
+    quadruples: np.ndarray, need: np.ndarray, gap: np.ndarray, avoid: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Like `_choose`, but on another pair than `avoid` says, where another one is any good."""
+    a, b, c, d = np.moveaxis(np.stack([quadruples[:, p] for p in POSITIONS], axis=1), 2, 0)
+    length = need[a, b, c, d].astype(float)
+    usable = (length <= LONGEST) & ((a == b) | (gap[a, b] >= SINGULAR))
+    rows = np.arange(len(quadruples))
+    same = (a == a[rows, avoid][:, None]) & (b == b[rows, avoid][:, None])
+    cost = np.where(usable & ~same, length, np.inf)
+    option = np.where(np.isfinite(cost).any(axis=1), np.argmin(cost, axis=1), avoid)
+    return option, length[rows, option]
+
+
 def make_quadruple_plan(
     functions: Functions,
     K: np.ndarray,
     patterns: Iterable[Pattern] = PATTERNS,
     tolerance: float = 1e-9,
     margin: float = 1.0,
+    avoid: np.ndarray | None = None,
 ) -> QuadruplePlan:
-    """Plan the four-point brackets for a concrete kernel (N, N), or a stack of kernels that shall share one plan."""
+    """Plan the four-point brackets for a concrete kernel (N, N), or a stack of kernels that shall share one plan.
+
+    `avoid` (see `chosen_options`) asks for other pairs to condition on than another plan's.
+    """
     K = check_kernel(K)
     size = K.shape[-1]
     patterns = tuple(patterns)
@@ -237,7 +265,7 @@ def make_quadruple_plan(
     sizes = term_sizes(functions, orders, variance, smooth, LONGEST if variance > 1 else 96)
     lengths = series_lengths(sizes, 0.1 * tolerance)
     need, spread, lower, gap = _needs(K, lengths, variance)
-    option, length = _choose(quadruples, need, gap)
+    option, length = _choose(quadruples, need, gap) if avoid is None else _choose_other(quadruples, need, gap, avoid)
     if length.max() > LONGEST:
         raise NumericError(
             f"{functions.name}: with variances up to {variance:.3g} some four-point brackets need series of more than "
@@ -353,6 +381,8 @@ def _bucket(
     widest = float(np.max(work.spread[picked[:, 0], picked[:, 1]][np.arange(len(picked))[:, None], picked[:, 2:]]))
     row = min(int(np.searchsorted(SPREADS, widest)), SPREADS.size - 1)
     y_step = min(smooth / max(widest, 1e-3), 0.9, 2 * np.pi / (np.sqrt(2 * np.log(1 / tolerance)) + np.sqrt(n)))
+    if n > LONG:  # high orders count: their oscillations come on top of the function's own spectrum
+        y_step = 2 * np.pi / (2 * np.pi / min(smooth / max(widest, 1e-3), 0.9) + np.sqrt(n))
     reach = np.arange(4.0, 40.0, 0.25)
     tails = (
         np.abs(hermite_table(reach, n))

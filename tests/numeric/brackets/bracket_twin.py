@@ -5,7 +5,8 @@ import importlib
 import jax.numpy as jnp
 import numpy as np
 
-NODES = {0: 1, 1: 400, 2: 150, 3: 104, 4: 48}
+NODES = {0: 1, 1: 400, 2: 150, 3: 104, 4: 76}  # along the widest direction
+FEWEST = 32
 REACH = 8.4
 
 
@@ -20,11 +21,11 @@ def twin(activation, K, labels, patterns):
     keep = size > 1e-13 * max(size.max(), 1e-300)
     loading = vectors[:, keep] * np.sqrt(size[keep])
     rank = int(keep.sum())
-    step = 2 * REACH / NODES[rank]
-    line = (np.arange(NODES[rank]) - NODES[rank] / 2 + 0.5) * step
-    x = np.stack([v.ravel() for v in np.meshgrid(*[line] * rank, indexing="ij")]) if rank else np.zeros((0, 1))
+    counts = [max(int(NODES[rank] * np.sqrt(v / size.max())), FEWEST) for v in size[keep]]
+    lines = [(np.arange(n) - n / 2 + 0.5) * (2 * REACH / n) for n in counts]
+    x = np.stack([v.ravel() for v in np.meshgrid(*lines, indexing="ij")]) if rank else np.zeros((0, 1))
     x = x[:, (x**2).sum(axis=0) <= REACH**2]
-    weight = (step / np.sqrt(2 * np.pi)) ** rank * np.exp(-(x**2).sum(axis=0) / 2)
+    weight = np.prod([2 * REACH / n / np.sqrt(2 * np.pi) for n in counts]) * np.exp(-(x**2).sum(axis=0) / 2)
     z = jnp.asarray(loading @ x)
     sigma = {(k, i): np.asarray(activation.derivatives(z[i], k)) for i in range(len(labels)) for k in _orders(patterns)}
     return [float(weight @ np.prod([sigma[k, i] for i, k in enumerate(p)], axis=0)) for p in patterns]

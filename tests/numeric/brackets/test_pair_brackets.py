@@ -16,8 +16,14 @@ from numeric.errors import NumericError
 ROWS = json.loads((Path(__file__).parents[2] / "data" / "brackets" / "pairs.json").read_text())
 
 
-@pytest.mark.parametrize("name", sorted({row[0] for row in ROWS}))
+QUICK = ("tanh", "gelu")
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=[] if n in QUICK else [pytest.mark.slow]) for n in sorted({row[0] for row in ROWS})]
+)
 def test_pairs_to_twelve_digits(name):
+    """Variances from 1e-10 to 1e3, inputs at an angle of 1e-8 and opposite inputs among them."""
     f = functions(name)
     rows = [row for row in ROWS if row[0] == name]
     orders = sorted({(row[4], row[5]) for row in rows} | {(k, k) for k in range(6)})

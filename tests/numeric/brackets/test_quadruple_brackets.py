@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from bracket_twin import awkward_inputs, functions, twin
 
-from numeric.brackets import PATTERNS, make_quadruple_plan, quadruple_brackets
+from numeric.brackets import PATTERNS, make_quadruple_plan, quadruple_brackets, quadruple_errors, unique_quadruples
 from numeric.errors import NumericError
 
 QUADRUPLES = ([0, 1, 2, 3], [2, 0, 1, 1], [0, 2, 3, 3], [4, 0, 1, 2], [1, 1, 1, 1], [3, 0, 0, 0], [4, 4, 2, 0])
@@ -148,3 +148,23 @@ def test_relu_patterns_that_do_not_exist():
 def test_kinked_but_not_linear_is_refused():
     with pytest.raises(NumericError, match="kink"):
         make_quadruple_plan(functions("elu"), np.eye(2))
+
+
+@pytest.mark.parametrize("tolerance", [pytest.param(1e-3, marks=slow), 1e-6])
+def test_measured_errors_bound_the_true_ones(tolerance):
+    """A deliberately coarse plan, its errors measured by re-pairing, against the slow twin."""
+    f = functions("tanh")
+    x = np.random.default_rng(7).normal(size=(4, 2))
+    K = 0.6 * x @ x.T
+    plan = make_quadruple_plan(f, K, tolerance=tolerance)
+    unique = jax.jit(lambda K, plan: unique_quadruples(f, K, plan))(jnp.asarray(K), plan)
+    measured = quadruple_errors(f, K, plan, unique)
+    out = evaluate(f, jnp.asarray(K), plan)
+    true = dict.fromkeys(PATTERNS, 0.0)
+    for labels in ([0, 0, 0, 0], [1, 1, 1, 1], [2, 2, 2, 2], [3, 3, 3, 3], [0, 1, 2, 3], [0, 0, 1, 2], [1, 2, 2, 3]):
+        for p, expected in zip(PATTERNS, twin(f, K, labels, PATTERNS)):
+            error = abs(float(out[p][tuple(labels)]) - expected) / float(jnp.max(jnp.abs(out[p])))
+            true[p] = max(true[p], error)
+    for p in PATTERNS:
+        assert true[p] <= 1.5 * measured[p] + 1e-12, (p, true[p], measured[p])
+    assert 1e-2 * tolerance < max(true.values()) and max(measured.values()) < 10 * tolerance
