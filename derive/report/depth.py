@@ -134,14 +134,19 @@ def series_blocks(tensor: Asymptotics) -> tuple[Text | Equation, ...]:
 
 def generalization_section(sigma: Activation) -> Section:
     """Robustness and variance of a trained network on a nearby input (10.57), (10.71)."""
-    rows, notes = [], []
+    rows: list[Text | Equation] = []
+    notes: list[str] = []
     for rule in ("equivalence", "constant"):
         try:
             found = generalization(sigma, rule)
         except DeriveError as error:
             notes.append(f"Learning rates {rule}: {error}")
             continue
-        rows.append((rule, _behaviour(found.robustness), _behaviour(found.variance)))
+        rows += [
+            Text(f"Learning rates: {rule}."),
+            Equation(rf"\text{{robustness}} = {_behaviour(found.robustness)}"),
+            Equation(rf"\text{{variance}} = {_behaviour(found.variance)}"),
+        ]
         notes += [note for note in found.notes if note not in notes]
     return Section(
         "Generalization to a nearby input",
@@ -152,7 +157,7 @@ def generalization_section(sigma: Activation) -> Section:
                 "the variance is that of the output after training. $\\delta^2$ is the separation that survives "
                 "to depth, $\\delta\\delta K_{[2]} = \\delta^2 \\ell^{-p_\\perp}$."
             ),
-            *((Table(("learning rates", "robustness", "variance"), tuple(rows)),) if rows else ()),
+            *rows,
             *(Text(sentence(note)) for note in notes),
             Code(
                 "from derive.nearby import generalization\n"
@@ -169,7 +174,7 @@ def _behaviour(found: Behaviour) -> str:
         coefficient = f"({coefficient})"
     power = sp.latex(L**-found.exponent) if found.exponent != 0 else ""
     logs = rf"\log^{{{found.log_power}}} L" if found.log_power else ""
-    return rf"${coefficient}{unit}\,{power}{logs}$".replace(r"\,$", "$")
+    return rf"{coefficient}{unit}\,{power}{logs}"
 
 
 def check_section(check: FlowCheck | None) -> Section:
