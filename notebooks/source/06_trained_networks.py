@@ -26,7 +26,7 @@ p = predict(f, y, train=[0, 1, 2], algorithm=GradientDescent(eta=0.1))
 # %%
 networks = Networks("tanh", (2, n, n, 1), **settings)
 ensemble = train_ensemble(
-    networks, X, y, [0, 1, 2], GradientDescent(eta=0.1), pairs=320, steps=1600, seed=1, linear_pairs=4096, progress=False
+    networks, X, y, [0, 1, 2], p.algorithm, pairs=320, steps=1600, seed=1, linear_pairs=4096, progress=False
 )
 mean, error = (np.ravel(part)[[3, 4]] for part in ensemble.mean)
 for k in range(2):

@@ -18,6 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from numeric.brackets.close import determinant
 from numeric.brackets.functions import Functions
 from numeric.brackets.orthant import conditionals, correlation, sign2, sign4
 from numeric.brackets.program import Program, Term
@@ -127,6 +128,10 @@ def stein_brackets(
     S = K + jnp.eye(size, dtype=K.dtype)[:, :, None] * functions.erf_form[2] ** -2.0
     given = conditionals(S)
     inverses = {which: _inverse(S, which) for count in range(1, size + 1) for which in combinations(range(size), count)}
+    if size == 2:  # nearly parallel inputs of large variance: the determinant without cancellation
+        noise = functions.erf_form[2] ** -2.0
+        det = determinant(K[0, 0], K[1, 1], K[0, 1]) + noise * (K[0, 0] + K[1, 1]) + noise**2
+        inverses[0, 1] = ([[S[1, 1] / det, -S[0, 1] / det], [-S[0, 1] / det, S[0, 0] / det]], det)
 
     def coefficient(key: tuple) -> Array:
         if key[0] == "K":
