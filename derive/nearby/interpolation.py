@@ -44,7 +44,7 @@ def on_line(first: Any, second: Any, third_order: bool = False) -> sp.Expr:
 
 @lru_cache(maxsize=2)
 def interpolation_mean(equal_norms: bool = False) -> sp.Expr:
-    """The mean at s through O(delta^2), for targets with ``y_+ - y_-`` = O(delta): (10.113), (10.115), derived.
+    """The mean prediction at s through O(delta^2) where ``y_+ - y_-`` is O(delta): (10.113), (10.115), derived.
 
     >>> interpolation_mean(True)
     s*y_+ + s*(s - 1)*(y_+ + y_-)*ddTheta_0/Theta_00 + y_-*(1 - s)
