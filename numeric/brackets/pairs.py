@@ -92,26 +92,39 @@ def _series(functions: Functions, orders: tuple[Order, ...], plan: PairPlan, K: 
     nodes = plan.nodes.astype(K.dtype)
     needed = sorted({k for pair in orders for k in pair})
     c = {k: coefficients(partial(_derivative, functions, k), scale, nodes, plan.step, plan.n) for k in needed}
-    z = scale[:, None] * jnp.concatenate([nodes, -nodes])[None, :]
-    weights = jnp.tile(gaussian_weights(nodes, plan.step), 2)
-    values = {k: functions.derivatives(z, k) for k in needed}
+    on_diagonal = _diagonal(functions, orders, K, jnp.concatenate([nodes, -nodes]), plan.step)
     close = _close_values(functions, orders, plan, K)
-    a, b = plan.close[:, 0], plan.close[:, 1]
     out: dict[Order, Array] = {}
     for j, k in orders:
         if (k, j) in out:
             out[j, k] = out[k, j].T
             continue
-        on_diagonal = (values[j] * values[k]) @ weights
         if functions.parity and (j + k) % 2:
             out[j, k] = jnp.zeros_like(K)  # an odd function of an even one
             continue
         parity = None if functions.parity == 0 else (j + (functions.parity < 0)) % 2
         total = _mehler(rho, c[j], c[k], parity, j == k)
-        out[j, k] = jnp.where(jnp.eye(K.shape[0], dtype=bool), on_diagonal[:, None], total)
-        if close:
-            out[j, k] = out[j, k].at[a, b].set(close[j, k]).at[b, a].set(close[k, j])
+        out[j, k] = jnp.where(jnp.eye(K.shape[0], dtype=bool), on_diagonal[j, k][:, None], total)
+        out[j, k] = _with_close(out[j, k], (j, k), close, plan)
     return out
+
+
+def _diagonal(
+    functions: Functions, orders: tuple[Order, ...], K: Array, nodes: Array, step: Array
+) -> dict[Order, Array]:
+    """<sigma^(j) sigma^(k)> at one input, by the trapezoidal rule with these nodes (both signs)."""
+    nodes = nodes.astype(K.dtype)
+    z = jnp.sqrt(jnp.maximum(jnp.diagonal(K), 0))[:, None] * nodes[None, :]
+    values = {k: functions.derivatives(z, k) for k in sorted({k for pair in orders for k in pair})}
+    weights = gaussian_weights(nodes, step)
+    return {(j, k): (values[j] * values[k]) @ weights for j, k in orders}
+
+
+def _with_close(values: Array, order: Order, close: dict[Order, Array], plan: PairPlan) -> Array:
+    if not close:
+        return values
+    a, b = plan.close[:, 0], plan.close[:, 1]
+    return values.at[a, b].set(close[order]).at[b, a].set(close[order[::-1]])
 
 
 def _close_values(functions: Functions, orders: tuple[Order, ...], plan: PairPlan, K: Array) -> dict[Order, Array]:
@@ -172,7 +185,14 @@ def _pairs(functions: Functions, orders: tuple[Order, ...], plan: PairPlan, K: A
     if plan.route == "sectors":
         return sector_pairs(functions, orders, K)
     closed = exponential_brackets if plan.route == "exponential" else _stein_pairs
-    return _tiled(functions, orders, K, closed)
+    out = _tiled(functions, orders, K, closed)
+    if plan.close_nodes[0].shape[0] > 1:
+        close = _close_values(functions, orders, plan, K)
+        single = _diagonal(functions, orders, K, plan.close_nodes[0], plan.close_steps[0])
+        own = jnp.eye(K.shape[0], dtype=bool)
+        out = {pair: jnp.where(own, single[pair][:, None], value) for pair, value in out.items()}
+        out = {pair: _with_close(value, pair, close, plan) for pair, value in out.items()}
+    return out
 
 
 @_pairs.defjvp

@@ -21,6 +21,7 @@ from numeric.errors import NumericError
 
 LONGEST_SERIES = 1 << 12
 MOST_CLOSE_PAIRS = 1 << 15
+LARGE, FEW = 50.0, 256  # variance from which closed forms with powers cancel; how many such pairs go another way
 EXACT_EXPONENTIALS = 4.0  # variance above which sums of exponentials do not cancel
 
 
@@ -161,6 +162,14 @@ def make_pair_plan(
     route = closed.get(functions.family, "mehler")
     if functions.family == "exponential" and variance > EXACT_EXPONENTIALS:
         route = "exponential"
+    if route == "stein" and variance > LARGE and len(functions.erf_form[1]) > 1:  # type: ignore[index]
+        # powers of z cancel for nearly parallel inputs of large variance: the diagonal and a few pairs by quadrature
+        cancel = table_of_rho > 0.98
+        few = np.triu(cancel).sum() <= FEW
+        orders = range(highest_order + 1)
+        step = converged_step(functions, [(k, k) for k in orders], variance, tolerance)
+        some = _close(functions, K, cancel & few, orders, step, tolerance)
+        return PairPlan(jnp.zeros(1), jnp.ones(()), jnp.asarray(1e-15 if few else 1e-10), *some, 0, route)
     if route != "mehler":
         return PairPlan(jnp.zeros(1), jnp.ones(()), jnp.asarray(1e-15), *NO_CLOSE_PAIRS, 0, route)
     orders = range(highest_order + 1)
@@ -232,7 +241,8 @@ def _close(
             f"{np.max(np.abs(K)):.3g}; at most {MOST_CLOSE_PAIRS} such pairs can be done: scale the inputs down."
         )
     variance = K[:, a, a]
-    spread = float(np.max(np.maximum(K[:, b, b] - K[:, a, b] ** 2 / np.where(variance > 0, variance, 1), 0)))
+    left = K[:, b, b] - K[:, a, b] ** 2 / np.where(variance > 0, variance, 1)
+    spread = float(np.max(left, initial=0.0))
     fine = converged_step(functions, [(k,) for k in orders], max(spread, 1e-12), tolerance, shift=0.4)
     rules = []
     for h in (step, min(fine, 0.7)):

@@ -37,6 +37,16 @@ def test_pairs_to_twelve_digits(name):
             assert abs(float(out[j, k][0, 1]) - float(text)) <= 1e-12 * scale, (a, c, b, j, k)
 
 
+def test_closed_forms_of_one_large_input():
+    """gelu at K = 1000, where the terms of the closed form cancel: one input against the nearly coincident pair."""
+    f = functions("gelu")
+    exact = {tuple(r[4:6]): float(r[6]) for r in ROWS if r[0] == "gelu" and r[1] == r[3] == 1000.0}
+    K = np.array([[1000.0]])
+    out = pair_brackets(f, jnp.asarray(K), [(0, 0), (0, 2), (2, 2)], make_pair_plan(f, K, 2))
+    for order, value in out.items():  # the angle of 1e-8 changes them by 1e-12 at most
+        assert float(value[0, 0]) == pytest.approx(exact[order], rel=3e-12)
+
+
 def test_larger_kernels_go_tile_by_tile():
     f = functions("tanh")
     x = np.random.default_rng(0).normal(size=(150, 5))
