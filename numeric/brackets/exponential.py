@@ -37,7 +37,9 @@ def exponential_brackets(functions: Functions, patterns: tuple[tuple[int, ...], 
             weight = 1 + 0j
             for i, t in enumerate(choice):
                 weight *= complex(terms[t][0]) * complex(terms[t][1]) ** pattern[i]
-            total = total + _real(weight * jnp.exp(own) * jnp.expm1(cross))
+            large = jnp.real(cross) > 1  # then nothing cancels, while the factors may under- and overflow
+            small = jnp.exp(own) * jnp.expm1(jnp.where(large, 0, cross))
+            total = total + _real(weight * jnp.where(large, jnp.exp(own + cross) - jnp.exp(own), small))
         rows.append(mean + total)
     return jnp.stack(rows)
 

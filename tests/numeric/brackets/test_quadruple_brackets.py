@@ -38,7 +38,9 @@ def test_smooth_activations_at_awkward_inputs(name, scale):
     check(functions(name), awkward_inputs(scale), 1e-8)
 
 
-@pytest.mark.parametrize("name, scale", [("gelu", 1.0), ("erf", 1e-10), pytest.param("gelu", 1e-10, marks=slow)])
+@pytest.mark.parametrize(
+    "name, scale", [("gelu", 1.0), pytest.param("erf", 1e-10, marks=slow), pytest.param("gelu", 1e-10, marks=slow)]
+)
 def test_stein_and_signs_at_awkward_inputs(name, scale):
     check(functions(name), awkward_inputs(scale), 3e-11)
 
