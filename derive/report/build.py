@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
@@ -11,6 +9,7 @@ from derive.activations import Activation, activation
 from derive.asymptotics import ExponentTable, exponents
 from derive.criticality import Criticality, criticality
 from derive.errors import DeriveError
+from derive.files import write_atomically
 from derive.report.depth import (
     HEADER,
     check_section,
@@ -107,20 +106,6 @@ def _table_or_none(sigma: Activation) -> ExponentTable | None:
         return exponents(sigma)
     except DeriveError:
         return None
-
-
-def write_atomically(path: Path, text: str) -> None:
-    """A stopped run leaves either the old file or the new one, never half of it."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        os.chmod(name, 0o644)
-        os.replace(name, path)
-    except BaseException:
-        os.unlink(name)
-        raise
 
 
 def write_document(document: Document, stem: str, folder: Path, formats: Iterable[str] = FORMATS) -> list[Path]:

@@ -9,7 +9,8 @@ from click.testing import CliRunner
 
 import derive
 from derive.cli.report import command
-from derive.report.build import comparison, file_stem, report, write_atomically
+from derive.files import write_atomically
+from derive.report.build import comparison, file_stem, report
 from derive.report.document import Gallery, Table
 from derive.report.flow_check import flow_check
 from derive.report.markdown import write_markdown
@@ -115,7 +116,7 @@ def test_a_stopped_write_leaves_the_old_file(tmp_path, monkeypatch):
     def stop(*arguments):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("derive.report.build.os.replace", stop)
+    monkeypatch.setattr("derive.files.os.replace", stop)
     with pytest.raises(KeyboardInterrupt):
         write_atomically(target, "new")
     assert target.read_text() == "old" and [p.name for p in tmp_path.iterdir()] == ["report.html"]
