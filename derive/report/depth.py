@@ -168,11 +168,12 @@ def generalization_section(sigma: Activation) -> Section:
 
 
 def _behaviour(found: Behaviour) -> str:
-    unit = {"": "", "delta^2": r"\,\delta^2"}.get(found.unit, rf"\,\mathrm{{{found.unit}}}")
+    name = found.unit.replace("_", r"\_")
+    unit = {"": "", "delta^2": r"\,\delta^2"}.get(found.unit, rf"\,\mathrm{{{name}}}")
     coefficient = cell(found.coefficient)
     if unit and coefficient.count("+") and not coefficient.startswith(("(", "\\frac")):
         coefficient = f"({coefficient})"
-    power = sp.latex(L**-found.exponent) if found.exponent != 0 else ""
+    power = tex(L**-found.exponent) if found.exponent != 0 else ""
     logs = rf"\log^{{{found.log_power}}} L" if found.log_power else ""
     return rf"{coefficient}{unit}\,{power}{logs}"
 

@@ -77,6 +77,8 @@ def cell(expression: sp.Expr) -> str:
     top = sp.expand(top)
     if bottom == 1:
         return tex(top)
+    if len(tex(bottom)) > WIDEST // 2:
+        bottom = sp.expand(bottom)  # a sum, which can be broken, where a product cannot
     divisor = tex(bottom) if bottom.is_Atom or (bottom.is_Pow and bottom.base.is_Atom) else f"({tex(bottom)})"
     return f"({tex(top)}) / {divisor}"
 
