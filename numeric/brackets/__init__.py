@@ -21,10 +21,11 @@ import numpy as np
 
 from numeric.brackets.check import quadruple_errors
 from numeric.brackets.functions import Functions
+from numeric.brackets.gather import block, entries, tensor
 from numeric.brackets.pairs import pair_brackets
 from numeric.brackets.plan import PairPlan, make_pair_plan
 from numeric.brackets.quadplan import PATTERNS, QuadruplePlan, arrangements, make_quadruple_plan, sorted_quadruples
-from numeric.brackets.quadruples import block, quadruple_brackets, unique_quadruples
+from numeric.brackets.quadruples import quadruple_brackets, unique_quadruples
 
 __all__ = [
     "PATTERNS",
@@ -34,6 +35,7 @@ __all__ = [
     "QuadruplePlan",
     "arrangements",
     "block",
+    "entries",
     "make_pair_plan",
     "make_plan",
     "make_quadruple_plan",
@@ -41,6 +43,7 @@ __all__ = [
     "quadruple_brackets",
     "quadruple_errors",
     "sorted_quadruples",
+    "tensor",
     "unique_quadruples",
 ]
 

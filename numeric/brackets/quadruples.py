@@ -19,6 +19,7 @@ from jax import Array
 from numeric.brackets.conditioned import conditioned
 from numeric.brackets.exponential import exponential_brackets
 from numeric.brackets.functions import Functions
+from numeric.brackets.gather import block, tensor
 from numeric.brackets.kinked import linear_quadruples, merged
 from numeric.brackets.quadplan import (
     PATTERNS,
@@ -151,47 +152,6 @@ def unique_quadruples(
     return _unique(functions, tuple(tuple(sorted(p)) for p in patterns), plan, K)  # type: ignore[misc]
 
 
-def _slot(labels: list[Array], size: int) -> Array:
-    """Index of a sorted quadruple in the lexicographic list: a sum of binomials, exact in integers."""
-    total = jnp.zeros_like(labels[0])
-    previous: Array | int = 0
-    for position, label in enumerate(labels):
-        rest = 4 - position  # labels from here on, this one included, are >= previous
-        # quadruples that are skipped: those with this label in [previous, label)
-        total = total + _multisets(size - previous, rest) - _multisets(size - label, rest)
-        previous = label
-    return total
-
-
-def _multisets(kinds: Array | int, count: int) -> Array | int:
-    """Multisets of `count` elements out of `kinds`: binomial(kinds + count - 1, count)."""
-    product: Array | int = 1
-    for i in range(count):
-        product = product * (kinds + i) // (i + 1)
-    return product
-
-
-def block(
-    unique: Array, patterns: Iterable[Pattern], pattern: Pattern, size: int, first: Array, second: Array
-) -> Array:
-    """Rows of a tensor: M[p, c, d] for the leading labels (first[p], second[p]), orders `pattern` at (a, b, c, d)."""
-    components = arrangements(tuple(sorted(p)) for p in patterns)  # type: ignore[misc]
-    index = {p: i for i, p in enumerate(components)}
-    c, d = jnp.meshgrid(jnp.arange(size), jnp.arange(size), indexing="ij")
-    labels = jnp.stack(jnp.broadcast_arrays(first[:, None, None], second[:, None, None], c[None], d[None]), axis=-1)
-    rank = jnp.argsort(labels, axis=-1, stable=True)
-    ordered = jnp.take_along_axis(labels, rank, axis=-1)
-    slot = _slot([ordered[..., i] for i in range(4)], size)
-    top = max(pattern) + 1
-    codes = np.zeros(top**4, dtype=np.int32)
-    for p, i in index.items():
-        if sorted(p) == sorted(pattern):
-            codes[sum(k * top ** (3 - x) for x, k in enumerate(p))] = i
-    orders = jnp.asarray(pattern)[rank]
-    code = sum(orders[..., x] * top ** (3 - x) for x in range(4))
-    return unique[slot, jnp.asarray(codes)[code]]
-
-
 def quadruple_brackets(
     functions: Functions,
     K: Array,
@@ -204,6 +164,5 @@ def quadruple_brackets(
     unique = unique_quadruples(functions, K, plan, patterns)
     size = plan.size
     if rows is None:
-        first, second = (x.ravel() for x in jnp.meshgrid(jnp.arange(size), jnp.arange(size), indexing="ij"))
-        return {p: block(unique, patterns, p, size, first, second).reshape((size,) * 4) for p in patterns}
+        return {p: tensor(unique, patterns, p, size) for p in patterns}
     return {p: block(unique, patterns, p, size, *rows) for p in patterns}

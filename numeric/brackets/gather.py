@@ -1,0 +1,75 @@
+"""Where an entry of a four-point tensor is stored: tensors and blocks of them from the unique quadruples.
+
+The four labels are sorted together with the slots that they came from by a network of five comparisons, all of it
+elementwise, so that the compiler computes an entry's address where it reads it and holds no tables of labels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import permutations
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from numeric.brackets.quadplan import Pattern, arrangements
+
+NETWORK = ((0, 1), (2, 3), (0, 2), (1, 3), (1, 2))
+LARGEST_INT32 = 300  # labels up to which the index of a quadruple is computed in 32 bits
+
+
+def entries(unique: Array, patterns: Iterable[Pattern], pattern: Pattern, size: int, labels: Sequence[Array]) -> Array:
+    """<sigma^(i)_a sigma^(j)_b sigma^(k)_c sigma^(l)_d>, orders `pattern`, at four integer arrays that broadcast."""
+    kind = jnp.int32 if size <= LARGEST_INT32 else jnp.int64
+    keys = [4 * label.astype(kind) + place for place, label in enumerate(labels)]
+    for i, j in NETWORK:
+        keys[i], keys[j] = jnp.minimum(keys[i], keys[j]), jnp.maximum(keys[i], keys[j])
+    column = jnp.asarray(_columns(tuple(patterns), pattern))
+    code = sum((key & 3) * 4 ** (3 - place) for place, key in enumerate(keys))
+    return unique[_slot([key >> 2 for key in keys], size), column[code]]
+
+
+def block(
+    unique: Array, patterns: Iterable[Pattern], pattern: Pattern, size: int, first: Array, second: Array
+) -> Array:
+    """Rows of a tensor: M[p, c, d] for the leading labels (first[p], second[p]), orders `pattern` at (a, b, c, d)."""
+    inner = jnp.arange(size)
+    labels = (first[:, None, None], second[:, None, None], inner[None, :, None], inner[None, None, :])
+    return entries(unique, patterns, pattern, size, labels)
+
+
+def tensor(unique: Array, patterns: Iterable[Pattern], pattern: Pattern, size: int) -> Array:
+    """All N^4 entries."""
+    labels = [jnp.arange(size).reshape([-1 if axis == own else 1 for axis in range(4)]) for own in range(4)]
+    return entries(unique, patterns, pattern, size, labels)
+
+
+def _columns(patterns: tuple[Pattern, ...], pattern: Pattern) -> np.ndarray:
+    """Code of the permutation that sorts the labels -> column of `arrangements` with the orders so permuted."""
+    index = {p: i for i, p in enumerate(arrangements(tuple(sorted(p)) for p in patterns))}  # type: ignore[misc]
+    columns = np.zeros(256, dtype=np.int32)
+    for order in permutations(range(4)):
+        code = sum(slot * 4 ** (3 - place) for place, slot in enumerate(order))
+        columns[code] = index[tuple(pattern[slot] for slot in order)]  # type: ignore[index]
+    return columns
+
+
+def _slot(labels: list[Array], size: int) -> Array:
+    """Index of a sorted quadruple in the lexicographic list: a sum of binomials, exact in integers."""
+    total = jnp.zeros_like(labels[0])
+    previous: Array | int = 0
+    for position, label in enumerate(labels):
+        rest = 4 - position  # labels from here on, this one included, are >= previous
+        # quadruples that are skipped: those with this label in [previous, label)
+        total = total + _multisets(size - previous, rest) - _multisets(size - label, rest)
+        previous = label
+    return total
+
+
+def _multisets(kinds: Array | int, count: int) -> Array | int:
+    """Multisets of `count` elements out of `kinds`: binomial(kinds + count - 1, count)."""
+    product: Array | int = 1
+    for i in range(count):
+        product = product * (kinds + i) // (i + 1)
+    return product
