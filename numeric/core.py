@@ -9,12 +9,11 @@ from collections.abc import Mapping
 
 import jax
 import jax.numpy as jnp
-from jax.sharding import Mesh
 
-from numeric.brackets import Functions
-from numeric.engine import Plan, brackets
+from numeric.brackets import Functions, Plan, tensor
+from numeric.engine import brackets, four_point
 from numeric.inputs import HYPERPARAMETERS, Parameters
-from numeric.steps import Steps, Values, View
+from numeric.steps import Rows, Steps, Stored, Values, View
 
 Tensors = dict[str, jax.Array]
 
@@ -46,17 +45,12 @@ def needed(steps: Steps, names: tuple[str, ...]) -> tuple[tuple[str, ...], tuple
 
 
 def advance(
-    functions: Functions,
-    steps: Steps,
-    names: tuple[str, ...],
-    plan: Plan,
-    values: Values,
-    tensors: Tensors,
-    mesh: Mesh | None = None,
+    functions: Functions, steps: Steps, names: tuple[str, ...], plan: Plan, values: Values, tensors: Tensors
 ) -> Tensors:
     """All tensors of the next layer."""
-    pairs, quads = brackets(functions, plan, tensors["K"], *needed(steps, names), mesh)
-    return combine(steps, names, values, tensors, pairs, quads)
+    orders_two, orders_four = needed(steps, names)
+    pairs, unique = brackets(functions, plan, tensors["K"], orders_two, orders_four)
+    return combine(steps, names, values, tensors, pairs, unique, orders_four)
 
 
 def combine(
@@ -65,12 +59,34 @@ def combine(
     values: Values,
     tensors: Mapping[str, jax.Array],
     pairs: Mapping[str, jax.Array],
-    quads: Mapping[str, jax.Array],
+    unique: jax.Array | None,
+    quads: tuple[str, ...],
 ) -> Tensors:
-    """The recursions, given the brackets."""
+    """The recursions, given the brackets: every four-point tensor is laid out once, then all are read from these."""
+    size, four = tensors["K"].shape[0], {}
+    if unique is not None:
+        used = needed(steps, names)[1]
+        four = {p: tensor(unique, four_point(quads), four_point((p,))[0], size) for p in used}
     out = {}
     for name in names:
         rank = steps[name].rank
-        s, m, t = ({key: View(array, rank) for key, array in arrays.items()} for arrays in (pairs, quads, tensors))
+        s, m, t = ({key: View(array, rank) for key, array in arrays.items()} for arrays in (pairs, four, tensors))
         out[name] = steps[name].advance(values, s, m, t).astype(tensors["K"].dtype)
     return out
+
+
+def combine_rows(
+    steps: Steps,
+    names: tuple[str, ...],
+    values: Values,
+    tensors: Mapping[str, jax.Array],
+    pairs: Mapping[str, jax.Array],
+    unique: jax.Array,
+    quads: tuple[str, ...],
+    rows: Rows,
+) -> Tensors:
+    """The recursions of four-point tensors on some rows only, brackets read straight from the unique quadruples."""
+    size = tensors["K"].shape[0]
+    s, t = ({key: View(array, 4, rows) for key, array in arrays.items()} for arrays in (pairs, tensors))
+    m = {p: Stored(unique, four_point(quads), four_point((p,))[0], size, rows) for p in quads}
+    return {name: steps[name].advance(values, s, m, t).astype(tensors["K"].dtype) for name in names}

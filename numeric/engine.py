@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh
 
-from numeric.brackets import Functions, Plan, block, make_plan, pair_brackets, quadruple_brackets
+from numeric.brackets import Functions, Pattern, Plan, make_plan, pair_brackets, unique_quadruples
 from numeric.sharding import sharded_unique
 from numeric.steps import Steps
 
@@ -33,7 +32,7 @@ def choose(
         np.asarray(kernels, dtype=float),
         tolerance,
         highest_order=highest,
-        patterns=tuple(orders(pattern) for pattern in quads),  # type: ignore[misc]
+        patterns=four_point(quads),
         margin=margin,
     )
     return jax.tree_util.tree_map(lambda x: x.astype(kind) if np.issubdtype(x.dtype, np.floating) else x, plan)
@@ -46,22 +45,22 @@ def brackets(
     pairs: tuple[str, ...],
     quads: tuple[str, ...],
     mesh: Mesh | None = None,
-) -> tuple[dict[str, jax.Array], dict[str, jax.Array]]:
-    """({"jk": (N, N) array}, {"ijkl": (N, N, N, N) array}); with a mesh, the plan is one that was split for it."""
+) -> tuple[dict[str, jax.Array], jax.Array | None]:
+    """({"jk": (N, N) array}, unique quadruples); with a mesh, the plan is one that was split for it."""
     two = pair_brackets(functions, K, [orders(p) for p in pairs], plan.pairs)  # type: ignore[misc]
-    four: dict = {}
+    four = None
     if quads:
         assert plan.quadruples is not None
-        patterns = [orders(p) for p in quads]
         if mesh is None:
-            four = quadruple_brackets(functions, K, plan.quadruples, patterns)  # type: ignore[arg-type]
+            four = unique_quadruples(functions, K, plan.quadruples, four_point(quads))
         else:
-            unique = sharded_unique(functions, K, plan, patterns, mesh)
-            size = K.shape[0]
-            rows = [x.ravel() for x in np.meshgrid(np.arange(size), np.arange(size), indexing="ij")]
-            first, second = (jnp.asarray(x) for x in rows)
-            four = {p: block(unique, patterns, p, size, first, second).reshape((size,) * 4) for p in patterns}  # type: ignore[arg-type]
-    return {p: two[orders(p)] for p in pairs}, {p: four[orders(p)] for p in quads}  # type: ignore[index]
+            four = sharded_unique(functions, K, plan, four_point(quads), mesh)
+    return {p: two[orders(p)] for p in pairs}, four  # type: ignore[index]
+
+
+def four_point(quads: tuple[str, ...]) -> tuple[Pattern, ...]:
+    """("0011", ...) as the bracket engine names them."""
+    return tuple(orders(pattern) for pattern in quads)  # type: ignore[misc]
 
 
 def missing_tensors(functions: Functions, steps: Steps) -> dict[str, str]:

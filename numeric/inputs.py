@@ -80,6 +80,13 @@ def read_widths(width: Any, depth: int, n_0: int) -> tuple[int, ...]:
     return (n_0, *(int(value) for value in widths))
 
 
+def read_memory(memory: Any) -> float:
+    """A budget in bytes."""
+    if isinstance(memory, bool) or not isinstance(memory, int | float | np.number) or not memory > 0:
+        raise NumericError(f"memory is a budget in bytes, a positive number such as 8e9, not {memory!r}.")
+    return float(memory)
+
+
 def read_parameters(depth: int, dtype: Any, **given: Any) -> Parameters:
     """Scalars or L values each, as arrays of length L."""
     arrays = {}

@@ -17,31 +17,67 @@ from dataclasses import dataclass
 import jax
 import jax.numpy as jnp
 
+from numeric.brackets import Pattern, entries
+
+AXES = "abcd"
+
+
+@dataclass(frozen=True)
+class Rows:
+    """`count` consecutive values of the first axis, a, from `start` on (a traced integer)."""
+
+    start: jax.Array
+    count: int
+
+
+def _labels(letter: str, rank: int, size: int, rows: Rows | None) -> jax.Array:
+    """The labels that a letter runs over, laid out along its axis."""
+    labels = jnp.arange(size) if letter != "a" or rows is None else rows.start + jnp.arange(rows.count)
+    return labels.reshape([-1 if axis == letter else 1 for axis in AXES[:rank]])
+
 
 @dataclass(frozen=True)
 class View:
-    """An array to be indexed by letters, for a tensor of `rank` axes."""
+    """An array to be indexed by letters, for a tensor of `rank` axes, of which `rows` are computed (None: all)."""
 
     array: jax.Array
     rank: int = 4
+    rows: Rows | None = None
 
     def __getitem__(self, letters: str) -> jax.Array:
-        x, axes = self.array, letters
-        for letter in sorted(set(letters)):
-            while axes.count(letter) > 1:
-                i = axes.index(letter)
-                j = axes.index(letter, i + 1)
-                x = jnp.diagonal(x, axis1=i, axis2=j)
-                axes = axes[:i] + axes[i + 1 : j] + axes[j + 1 :] + letter
-        order = sorted(axes)
-        x = jnp.transpose(x, [axes.index(letter) for letter in order])
-        return jnp.expand_dims(x, [axis for axis, letter in enumerate("abcd"[: self.rank]) if letter not in order])
+        x = self.array
+        if len(set(letters)) < len(letters):
+            return x[tuple(_labels(letter, self.rank, x.shape[0], self.rows) for letter in letters)]
+        if self.rows is not None and "a" in letters:
+            x = jax.lax.dynamic_slice_in_dim(x, self.rows.start, self.rows.count, letters.index("a"))
+        order = sorted(letters)
+        x = jnp.transpose(x, [letters.index(letter) for letter in order])
+        return jnp.expand_dims(x, [axis for axis, letter in enumerate(AXES[: self.rank]) if letter not in order])
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A four-point bracket to be indexed by letters, read entry by entry from the unique quadruples.
+
+    `stored["dbca"]` has the orders `pattern` at the labels d, b, c, a; `patterns` are those that `unique` holds.
+    """
+
+    unique: jax.Array
+    patterns: tuple[Pattern, ...]
+    pattern: Pattern
+    size: int
+    rows: Rows | None = None
+
+    def __getitem__(self, letters: str) -> jax.Array:
+        orders: Pattern = tuple(self.pattern[letters.index(axis)] for axis in AXES)  # type: ignore[assignment]
+        labels = [_labels(axis, 4, self.size, self.rows) for axis in AXES]
+        return entries(self.unique, self.patterns, orders, self.size, labels)
 
 
 Values = Mapping[str, jax.Array]
 """The layer's numbers: C_b, C_W, lambda_b, lambda_W of layer l+1 and r = n_l / n_{l-1}."""
 
-Views = Mapping[str, View]
+Views = Mapping[str, View | Stored]
 """Brackets by their derivative orders ("02", "0112"), or tensors by name."""
 
 

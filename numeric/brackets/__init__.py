@@ -24,13 +24,21 @@ from numeric.brackets.functions import Functions
 from numeric.brackets.gather import block, entries, tensor
 from numeric.brackets.pairs import pair_brackets
 from numeric.brackets.plan import PairPlan, make_pair_plan
-from numeric.brackets.quadplan import PATTERNS, QuadruplePlan, arrangements, make_quadruple_plan, sorted_quadruples
+from numeric.brackets.quadplan import (
+    PATTERNS,
+    Pattern,
+    QuadruplePlan,
+    arrangements,
+    make_quadruple_plan,
+    sorted_quadruples,
+)
 from numeric.brackets.quadruples import quadruple_brackets, unique_quadruples
 
 __all__ = [
     "PATTERNS",
     "Functions",
     "PairPlan",
+    "Pattern",
     "Plan",
     "QuadruplePlan",
     "arrangements",

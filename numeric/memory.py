@@ -1,0 +1,64 @@
+"""How much memory a flow needs, and how many rows of its tensors fit into a budget at a time.
+
+Counted are the arrays: tensors of all layers that are held, the unique quadruples with what their evaluation takes, and
+the temporaries of one block of rows (numbers an entry, measured from compiled programs and rounded up). Python, JAX and
+the compiler itself take some 0.4 GB more.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from numeric.errors import NumericError
+
+WHOLE = 6  # numbers per entry of a four-point tensor that a step in one go holds: brackets laid out, transposes
+BLOCK = 10  # the same per entry of a block of rows
+PLANNING = 700  # bytes per unique quadruple while a plan is made or the brackets are evaluated, beside the result
+EVALUATION = 5e7  # bytes for one chunk of nodes, whatever the number of inputs
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What a flow holds, in bytes."""
+
+    size: int  # inputs
+    layer: float  # all tensors of one layer
+    layers: int  # layers that exist at the same time at the worst moment
+    quadruples: float  # the unique brackets
+    evaluation: float  # what making them takes, on all devices of this process
+    row: float  # one row (a fixed) of a four-point tensor
+
+    def total(self, rows: int) -> float:
+        """The peak when `rows` rows are computed at a time."""
+        temporaries = self.row * (WHOLE * self.size if rows >= self.size else BLOCK * rows)
+        held = (self.layers - 1) * self.layer + self.quadruples
+        return held + max(self.layer + temporaries, self.evaluation)
+
+
+def needs(size: int, ranks: list[int], components: int, kept: set[int], depth: int, entry: int, devices: int) -> Needs:
+    """`ranks` of the tensors of a layer, `components` stored for a unique quadruple, `entry` bytes a number."""
+    count = size * (size + 1) * (size + 2) * (size + 3) // 24 if components else 0
+    layers = len(kept | {depth, depth - 1}) if depth > 1 else 1
+    evaluation = devices * (count * (PLANNING + entry * components) + (EVALUATION if components else 0))
+    layer = float(sum(entry * size**rank for rank in ranks))
+    row = float(entry * size**3) if 4 in ranks else 12.0 * entry * size
+    return Needs(size, layer, layers, float(count * components * entry), float(evaluation), row)
+
+
+def rows_within(need: Needs, memory: float) -> int:
+    """How many rows of the tensors to compute at a time: all if they fit, at least one, or one clear sentence."""
+    if need.total(need.size) <= memory:
+        return need.size
+    if need.total(1) > memory:
+        hint = 'layers="last", ' if need.layers > 2 else ""
+        raise NumericError(
+            f"{need.size} inputs and these tensors need about {_shown(need.total(1))} GB even row by row, more than "
+            f"memory={_shown(memory)} GB; use {hint}fewer inputs or tensors, or raise memory."
+        )
+    free = memory - (need.layers - 1) * need.layer - need.quadruples - need.layer
+    return max(1, min(int(free / (BLOCK * need.row)), need.size - 1))
+
+
+def _shown(number: float) -> str:
+    """Bytes in GB, two digits or whole numbers."""
+    return f"{number / 1e9:.2g}" if number < 1e11 else f"{number / 1e9:.0f}"
