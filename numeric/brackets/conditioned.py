@@ -46,6 +46,14 @@ def families(patterns: tuple[Pattern, ...]) -> tuple[Family, ...]:
     return tuple(Family(i, j, max(lows), max(lows) + gap, max(lows) - min(lows)) for (i, j, gap), lows in found.items())
 
 
+def products(families: tuple[Family, ...]) -> dict[tuple[int, int], list[Family]]:
+    """The families by their (k, l): those with equal (k, l) differ by a weight only and make one larger product."""
+    groups: dict[tuple[int, int], list[Family]] = {}
+    for f in families:
+        groups.setdefault((f.k, f.l), []).append(f)
+    return groups
+
+
 class Geometry(NamedTuple):
     """The Gaussian of (z_a, z_b, the labels): z = loading x + (conditional s, r, kappa)."""
 
@@ -84,7 +92,7 @@ def geometry(K: Array, a: Array, b: Array, labels: Array, single: bool) -> Geome
 
 
 def smoothed(functions: Functions, z: Array, s: Array, table: Array, orders: range, upward: bool) -> dict[int, Array]:
-    """C^k_{c,n}(q) for the orders k: {k: (n, M, Q)}, from values at z of shape (M, Q, Y).
+    """C^k_{c,n}(q) for the orders k: {k: (n, M, Q)}, from values at z of shape (Y, M, Q).
 
     s C^{k+1}_n = sqrt(n + 1) C^k_{n+1}. Downward from the highest derivative, which is safe for every s, or, where no
     s is small, upward from the lowest, which evaluates only one function (the table has the extra rows).
@@ -94,19 +102,24 @@ def smoothed(functions: Functions, z: Array, s: Array, table: Array, orders: ran
     root = jnp.sqrt(jnp.arange(1, rows, dtype=s.dtype))[:, None, None]
     if upward:
         n = rows - (highest - lowest)
-        current = jnp.einsum("ny,cqy->ncq", table, functions.derivatives(z, lowest))
+        current = _moments(table, functions.derivatives(z, lowest))
         out = {lowest: current[:n]}
         for k in range(lowest + 1, highest + 1):
             current = current[1:] * (root[: current.shape[0] - 1] / s[None, :, None])
             out[k] = current[:n]
         return out
-    current = jnp.einsum("ny,cqy->ncq", table, functions.derivatives(z, highest))
+    current = _moments(table, functions.derivatives(z, highest))
     out = {highest: current}
     for k in range(highest - 1, lowest - 1, -1):
-        zeroth = jnp.einsum("y,cqy->cq", table[0], functions.derivatives(z, k))
+        zeroth = _moments(table[:1], functions.derivatives(z, k))[0]
         current = jnp.concatenate([zeroth[None], current[:-1] * (s[None, :, None] / root)])
         out[k] = current
     return out
+
+
+def _moments(table: Array, values: Array) -> Array:
+    """(rows, Y) times (Y, M, Q) as one matrix product: (rows, M, Q)."""
+    return (table @ values.reshape(values.shape[0], -1)).reshape(-1, *values.shape[1:])
 
 
 def conditioned(
@@ -134,33 +147,47 @@ def conditioned(
     weights = gaussian_weights(y, y_step)
     _, table = hermite_rows(y, (jnp.zeros_like(weights), weights), jnp.zeros((), y.dtype), rows)
 
+    groups = products(plan)
+
     def chunk(total: list, node: Array) -> tuple[list, None]:
         x, w = node[:2], node[2]
         outer_a = {i: functions.derivatives(g.a @ x, i) for i in {f.i for f in plan}}
         outer_b = {j: functions.derivatives(g.b @ x, j) for j in {f.j for f in plan}}
         means = g.labels.T @ x
-        c = smoothed(functions, means[:, :, None] + g.s[:, None, None] * y, g.s, table, orders, upward)
-        added = []
-        for f, (series, lower) in zip(plan, total):
-            weight = w * outer_a[f.i] * outer_b[f.j]
-            series = series + jnp.einsum("ncq,ndq->ncd", c[f.k] * weight, c[f.l])
-            lower = [
-                value + (c[f.k - m][0] * weight) @ c[f.l - m][0].T for m, value in zip(range(1, f.depth + 1), lower)
-            ]
-            added.append((series, lower))
-        return added, None
+        c = smoothed(functions, means + g.s[:, None] * y[:, None, None], g.s, table, orders, upward)
+        weight = {(i, j): w * outer_a[i] * outer_b[j] for i, j in {(f.i, f.j) for f in plan}}
+        stacked = {kl: jnp.stack([weight[f.i, f.j] for f in group])[:, None, :] for kl, group in groups.items()}
+
+        def order(_: None, rows: dict[int, Array]) -> tuple[None, list[Array]]:
+            """All products of one order n: the families that share (k, l) in one matrix product."""
+            return None, [(stacked[k, l] * rows[k]).reshape(-1, rows[k].shape[-1]) @ rows[l].T for k, l in groups]
+
+        _, added = jax.lax.scan(order, None, c)
+        series = [old + new for old, new in zip(total[0], added)]
+        lower = {
+            (f, m): value + (c[f.k - m][0] * weight[f.i, f.j]) @ c[f.l - m][0].T for (f, m), value in total[1].items()
+        }
+        return [series, lower], None
 
     size = labels.shape[0]
-    start = [(jnp.zeros((n, size, size), K.dtype), [jnp.zeros((size, size), K.dtype)] * f.depth) for f in plan]
-    total, _ = jax.lax.scan(chunk, start, nodes)
+    start = [
+        [jnp.zeros((n, len(group) * size, size), K.dtype) for group in groups.values()],
+        {(f, m): jnp.zeros((size, size), K.dtype) for f in plan for m in range(1, f.depth + 1)},
+    ]
+    (together, lower), _ = jax.lax.scan(chunk, start, nodes)
+    found = {
+        f: product
+        for group, values in zip(groups.values(), together)
+        for f, product in zip(group, jnp.moveaxis(values.reshape(n, len(group), size, size), 1, 0))
+    }
     values: dict[Pattern, Array] = {}
-    for f, (series, lower) in zip(plan, total):
+    for f, series in found.items():
         for m in range(f.depth + 1):
             scale = [math.factorial(p) / math.factorial(p + m) for p in range(n)]
             value = _polynomial(g.r, series * jnp.asarray(scale, K.dtype)[:, None, None]) * g.kappa**m
             for t in range(m):
-                value = value + g.kappa**t / math.factorial(t) * lower[m - t - 1]
-            # lower[m - 1] is the zeroth product of (k - m, l - m)
+                value = value + g.kappa**t / math.factorial(t) * lower[f, m - t]
+            # lower[f, m] is the zeroth product of (k - m, l - m)
             values[f.i, f.j, f.k - m, f.l - m] = value
             values[f.i, f.j, f.l - m, f.k - m] = value.T
     return jnp.stack([values[p] for p in patterns])

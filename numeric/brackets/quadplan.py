@@ -137,8 +137,9 @@ def plane_nodes(step: float, radius: float, half: bool, single: bool, chunk: int
         x = x[:, (x**2).sum(axis=0) <= radius**2]
         w = step**2 / (2 * np.pi) * np.exp(-(x**2).sum(axis=0) / 2)
     nodes = np.concatenate([x, (2 * w if half else w)[None]])
-    chunk = min(chunk, nodes.shape[1])
-    count = ladder(-(-nodes.shape[1] // chunk)) if nodes.shape[1] > 8 * chunk else -(-nodes.shape[1] // chunk)
+    count = -(-nodes.shape[1] // chunk)
+    count = ladder(count) if count > 8 else count
+    chunk = -(-nodes.shape[1] // (8 * count)) * 8
     nodes = np.pad(nodes, ((0, 0), (0, count * chunk - nodes.shape[1])))
     return nodes.reshape(3, count, chunk).transpose(1, 0, 2)
 
@@ -392,7 +393,7 @@ def _bucket(
     far = reach[np.flatnonzero(tails.max(axis=0) > 0.1 * tolerance)]
     y = half_line(y_step, max(radius, far[-1] + 0.25 if far.size else 0.0))
     y = np.concatenate([-y[::-1], y])
-    chunk = int(np.clip(2**18 // (M * y.size), 64, 1024))
+    chunk = int(np.clip(2**20 // (M * y.size), 64, 1024))
     nodes = plane_nodes(step, radius, functions.parity != 0, single, chunk)
     return Bucket(
         jnp.asarray(pairs), jnp.asarray(labels), jnp.asarray(targets), jnp.asarray(options), jnp.asarray(slots),
