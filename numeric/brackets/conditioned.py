@@ -46,6 +46,9 @@ def families(patterns: tuple[Pattern, ...]) -> tuple[Family, ...]:
     return tuple(Family(i, j, max(lows), max(lows) + gap, max(lows) - min(lows)) for (i, j, gap), lows in found.items())
 
 
+Sums = tuple[list[Array], dict[tuple[Family, int], Array]]  # products of all orders n, by group; zeroth ones of lower
+
+
 def products(families: tuple[Family, ...]) -> dict[tuple[int, int], list[Family]]:
     """The families by their (k, l): those with equal (k, l) differ by a weight only and make one larger product."""
     groups: dict[tuple[int, int], list[Family]] = {}
@@ -149,7 +152,7 @@ def conditioned(
 
     groups = products(plan)
 
-    def chunk(total: list, node: Array) -> tuple[list, None]:
+    def chunk(total: Sums, node: Array) -> tuple[Sums, None]:
         x, w = node[:2], node[2]
         outer_a = {i: functions.derivatives(g.a @ x, i) for i in {f.i for f in plan}}
         outer_b = {j: functions.derivatives(g.b @ x, j) for j in {f.j for f in plan}}
@@ -167,13 +170,13 @@ def conditioned(
         lower = {
             (f, m): value + (c[f.k - m][0] * weight[f.i, f.j]) @ c[f.l - m][0].T for (f, m), value in total[1].items()
         }
-        return [series, lower], None
+        return (series, lower), None
 
     size = labels.shape[0]
-    start = [
+    start: Sums = (
         [jnp.zeros((n, len(group) * size, size), K.dtype) for group in groups.values()],
         {(f, m): jnp.zeros((size, size), K.dtype) for f in plan for m in range(1, f.depth + 1)},
-    ]
+    )
     (together, lower), _ = jax.lax.scan(chunk, start, nodes)
     found = {
         f: product

@@ -210,8 +210,7 @@ def linear_quadruples(
         return asines[before, signs] if signs else jnp.ones_like(K[0, 0])
 
     keys = sorted(program.coefficients, key=program.coefficients.__getitem__)[1:]
-    stack = jnp.stack([coefficient(k) for k in keys]) if keys else jnp.zeros((0, K.shape[2]), K.dtype)  # type: ignore[arg-type]
-    return program.run(stack, jnp.stack([base(k) for k in program.bases]), outputs)  # type: ignore[arg-type]
+    return jnp.stack(program.run([coefficient(k) for k in keys], [base(k) for k in program.bases], outputs))  # type: ignore[arg-type]
 
 
 def merged(quadruple: tuple[int, ...]) -> tuple[int, ...]:

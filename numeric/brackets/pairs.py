@@ -14,7 +14,6 @@ from functools import partial
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import Array
 
 from numeric.brackets.close import close_pairs
@@ -29,7 +28,7 @@ from numeric.brackets.stein import stein_brackets
 Order = tuple[int, int]
 TILE = 128
 UNROLL = 8
-CLOSED_TILE = 128
+FEW_ORDERS, STRIP = 4, 1 << 15
 
 
 def correlation(K: Array, diagonal: Array) -> Array:
@@ -135,45 +134,41 @@ def _close_values(functions: Functions, orders: tuple[Order, ...], plan: PairPla
     return dict(zip(both, close_pairs(functions, both, K, plan.close, plan.close_nodes, plan.close_steps)))
 
 
-def _stein_pairs(functions: Functions, orders: tuple[Order, ...], K: Array) -> Array:
-    none = jnp.zeros(0, K.dtype)
-    return stein_brackets(functions, orders, K, none, none)
+Closed = Callable[[Functions, tuple[Order, ...], Array, Array, Array], list[Array]]
 
 
-def _tiled(
-    functions: Functions,
-    orders: tuple[Order, ...],
-    K: Array,
-    closed: Callable[[Functions, tuple[Order, ...], Array], Array],
-) -> dict[Order, Array]:
-    """A closed form of the 2 x 2 covariance for all pairs a <= b, in tiles; (j, k) at (b, a) is (k, j) at (a, b)."""
-    both = tuple(sorted(set(orders) | {(k, j) for j, k in orders}))
-    index = {order: i for i, order in enumerate(both)}
-    mirror = np.array([index[k, j] for j, k in both])
-    size = K.shape[0]
-    side = min(CLOSED_TILE, size)
-    count = -(-size // side)
-    pad = count * side - size
-    K = jnp.pad(K, ((0, pad), (0, pad)))
-    diagonal = jnp.diagonal(K)
-    tiles = jnp.asarray([(i, j) for i in range(count) for j in range(i, count)], dtype=jnp.int32) * side
-    line, zero = jnp.arange(side), jnp.int32(0)
+def _stein_pairs(functions: Functions, orders: tuple[Order, ...], a: Array, b: Array, c: Array) -> list[Array]:
+    none = jnp.zeros(0, c.dtype)
+    return stein_brackets(functions, orders, [[a, c], [c, b]], none, none)
 
-    def fill(total: Array, where: Array) -> tuple[Array, None]:
-        row, column = where[0], where[1]
-        k = jax.lax.dynamic_slice(K, (row, column), (side, side))
-        a = jnp.broadcast_to(jax.lax.dynamic_slice_in_dim(diagonal, row, side)[:, None], k.shape)
-        b = jnp.broadcast_to(jax.lax.dynamic_slice_in_dim(diagonal, column, side)[None, :], k.shape)
-        a, k, b = a.ravel(), k.ravel(), b.ravel()
-        values = closed(functions, both, jnp.stack([jnp.stack([a, k]), jnp.stack([k, b])]))
-        values = values.reshape(-1, side, side)
-        below = values[mirror].transpose(0, 2, 1)
-        upper = (row + line)[:, None] <= (column + line)[None, :]  # exactly symmetric in the tiles on the diagonal too
-        total = jax.lax.dynamic_update_slice(total, below, (zero, column, row))
-        return jax.lax.dynamic_update_slice(total, jnp.where(upper, values, below), (zero, row, column)), None
 
-    total, _ = jax.lax.scan(fill, jnp.zeros((len(both), *K.shape), K.dtype), tiles)
-    return {order: total[index[order], :size, :size] for order in orders}
+def _exponential_pairs(functions: Functions, orders: tuple[Order, ...], a: Array, b: Array, c: Array) -> list[Array]:
+    blocks = jnp.stack([jnp.stack([a.ravel(), c.ravel()]), jnp.stack([c.ravel(), b.ravel()])])
+    return [value.reshape(c.shape) for value in exponential_brackets(functions, orders, blocks)]
+
+
+def _elementwise(functions: Functions, orders: tuple[Order, ...], K: Array, closed: Closed) -> dict[Order, Array]:
+    """A closed form of (K_aa, K_bb, K_ab) for all pairs; many orders at once strip by strip, to bound the memory."""
+    wanted = tuple(sorted({(j, k) for j, k in orders if (k, j) not in orders or j <= k}))
+    size, diagonal = K.shape[0], jnp.diagonal(K)
+
+    def rows(strip: tuple[Array, Array]) -> list[Array]:
+        c, a = strip
+        return closed(functions, wanted, jnp.broadcast_to(a[:, None], c.shape), jnp.broadcast_to(diagonal, c.shape), c)
+
+    # a loop even where two strips would fit at once: its results are stored, so that transposing them is no second
+    # evaluation; long strips are shared by the threads
+    height = -(-size // 2) if len(wanted) <= FEW_ORDERS else max(1, min(STRIP // size, -(-size // 2)))
+    pad = -size % height
+    strips = jnp.pad(K, ((0, pad), (0, 0))).reshape(-1, height, size), jnp.pad(diagonal, (0, pad), mode="edge")
+    values = jax.lax.map(rows, (strips[0], strips[1].reshape(-1, height)))
+    found = {order: value.reshape(-1, size)[:size] for order, value in zip(wanted, values)}
+    line = jnp.arange(size)
+    upper = line[:, None] <= line[None, :]
+    for j, k in wanted:
+        if j == k:  # symmetric to the last bit
+            found[j, k] = jnp.where(upper, found[j, k], found[j, k].T)
+    return {(j, k): found[j, k] if (j, k) in found else found[k, j].T for j, k in orders}
 
 
 @partial(jax.custom_jvp, nondiff_argnums=(0, 1))
@@ -184,8 +179,8 @@ def _pairs(functions: Functions, orders: tuple[Order, ...], plan: PairPlan, K: A
         return {(j, k): linear_pair(functions, j, k, K) for j, k in orders}
     if plan.route == "sectors":
         return sector_pairs(functions, orders, K)
-    closed = exponential_brackets if plan.route == "exponential" else _stein_pairs
-    out = _tiled(functions, orders, K, closed)
+    closed = _exponential_pairs if plan.route == "exponential" else _stein_pairs
+    out = _elementwise(functions, orders, K, closed)
     if plan.close_nodes[0].shape[0] > 1:
         close = _close_values(functions, orders, plan, K)
         single = _diagonal(functions, orders, K, plan.close_nodes[0], plan.close_steps[0])

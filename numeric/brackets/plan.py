@@ -35,22 +35,41 @@ def ladder(number: float, ratio: float = 1.25) -> int:
 
 def check_kernel(K: np.ndarray) -> np.ndarray:
     """A stack (layers, N, N) of finite symmetric kernels with a non-negative diagonal, or one clear sentence."""
+    return _checked(K)[0]
+
+
+def _checked(K: np.ndarray) -> tuple[np.ndarray, float, float]:
+    """`check_kernel`'s stack, its largest variance and its largest correlation."""
     K = np.asarray(K, dtype=float)
     if K.ndim not in (2, 3) or K.shape[-1] != K.shape[-2] or K.shape[-1] == 0:
         raise NumericError(f"A kernel has shape (N, N), or (layers, N, N) for several at once, not {K.shape}.")
     K = K.reshape(-1, *K.shape[-2:])
-    if not np.all(np.isfinite(K)):
+    size, variance, least, asymmetry, excess, rho = (float(x) for x in _summary(jnp.asarray(K)))
+    if not np.isfinite(size):
         raise NumericError("The kernel holds NaN or infinity.")
-    size = np.max(np.abs(K), initial=0.0)
-    if np.max(np.abs(K - np.swapaxes(K, 1, 2))) > 1e-8 * size:
+    if asymmetry > 1e-8 * size:
         raise NumericError("The kernel is not symmetric.")
-    diagonal = np.diagonal(K, axis1=1, axis2=2)
-    if np.min(diagonal) < 0:
+    if least < 0:
         raise NumericError("The kernel's diagonal holds a negative variance.")
-    excess = np.abs(K) - np.sqrt(diagonal[:, :, None] * diagonal[:, None, :])
-    if np.max(excess) > 1e-6 * size:
+    if excess > 1e-6 * size:
         raise NumericError("The kernel holds a covariance larger than the variances allow: it is no covariance matrix.")
-    return K
+    return K, variance, rho
+
+
+@jax.jit
+def _summary(K: jax.Array) -> tuple[jax.Array, ...]:
+    """Of a stack of kernels: largest entry, largest and smallest variance, asymmetry, largest violation of
+    |K_ab| <= sqrt(K_aa K_bb), largest correlation. One pass, since plans are made at every layer.
+    """
+    diagonal = jnp.diagonal(K, axis1=1, axis2=2)
+    scale = jnp.sqrt(jnp.maximum(diagonal, 0))
+    inverse = jnp.where(scale > 0, 1 / jnp.where(scale > 0, scale, 1), 0)
+    size = jnp.abs(K)
+    apart = ~jnp.eye(K.shape[-1], dtype=bool)
+    rho = jnp.max(jnp.where(apart, size * (inverse[:, :, None] * inverse[:, None, :]), 0))
+    asymmetry = jnp.max(jnp.abs(K - jnp.swapaxes(K, 1, 2)))
+    excess = jnp.max(size - scale[:, :, None] * scale[:, None, :])
+    return jnp.max(size), jnp.max(diagonal), jnp.min(diagonal), asymmetry, excess, jnp.minimum(rho, 1.0)
 
 
 def correlations(K: np.ndarray) -> np.ndarray:
@@ -152,19 +171,15 @@ def make_pair_plan(
     The plan stays valid for kernels with a smaller diagonal and smaller correlations. `margin` >= 1 widens the
     largest variance, for kernels that will move (differentiation needs no margin).
     """
-    K = check_kernel(K)
-    variance = float(np.max(np.diagonal(K, axis1=1, axis2=2))) * margin
-    table_of_rho = correlations(K)
-    rho = float(table_of_rho.max())
-    if variance == 0:
-        variance = 1e-300
+    K, variance, rho = _checked(K)
+    variance = max(variance * margin, 1e-300)
     closed = {"gaussian-erf": "stein", "piecewise-linear": "linear", "piecewise-smooth": "sectors"}
     route = closed.get(functions.family, "mehler")
     if functions.family == "exponential" and variance > EXACT_EXPONENTIALS:
         route = "exponential"
     if route == "stein" and variance > LARGE and len(functions.erf_form[1]) > 1:  # type: ignore[index]
         # powers of z cancel for nearly parallel inputs of large variance: the diagonal and a few pairs by quadrature
-        cancel = table_of_rho > 0.98
+        cancel = correlations(K) > 0.98
         few = np.triu(cancel).sum() <= FEW
         orders = range(highest_order + 1)
         step = converged_step(functions, [(k, k) for k in orders], variance, tolerance)
@@ -189,6 +204,7 @@ def make_pair_plan(
         tail = _tail(squares, rho)
         if n == LONGEST_SERIES and not _enough(tail, tolerance):
             rho = _longest_correlation(squares, tolerance)
+            table_of_rho = correlations(K)
             close = _close(functions, K, table_of_rho > rho, orders, step, tolerance)
             rho = float(table_of_rho[table_of_rho <= rho].max())
             tail = _tail(squares, rho)

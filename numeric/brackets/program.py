@@ -45,14 +45,14 @@ class Program:
     def _coefficient(self, key: Hashable) -> int:
         return self.coefficients.setdefault(key, len(self.coefficients))
 
-    def run(self, coefficients: Array, bases: Array, outputs: list[int]) -> Array:
-        """Rows `outputs`, shape (outputs, B), from the coefficients (without the leading one) and the base values."""
+    def run(self, given: list[Array], values: list[Array], outputs: list[int]) -> list[Array]:
+        """The rows `outputs`, from the coefficients (without the leading one) and the base values, all of one shape."""
         if len(self.code) <= SHORT:
-            return self._unrolled(coefficients, bases, outputs)
-        batch = bases.shape[1]
-        start = jnp.zeros((len(self.states), batch), bases.dtype)
+            return self._unrolled(given, values, outputs)
+        bases = jnp.stack(values)
+        start = jnp.zeros((len(self.states), *bases.shape[1:]), bases.dtype)
         start = start.at[np.array([self.states[k] for k in self.bases])].set(bases)
-        coefficients = jnp.concatenate([jnp.ones((1, batch), bases.dtype), coefficients])
+        coefficients = jnp.stack([jnp.ones_like(bases[0]), *given])
         rows, sources, numbers, which = (np.array(column) for column in zip(*self.code))
         code = (
             jnp.asarray(rows.astype(np.int32)),
@@ -65,11 +65,11 @@ class Program:
             row, source, number, c = instruction
             return registers.at[row].add(number * coefficients[c] * registers[source]), None
 
-        return jax.lax.scan(step, start, code)[0][np.array(outputs)]
+        return list(jax.lax.scan(step, start, code)[0][np.array(outputs)])
 
-    def _unrolled(self, coefficients: Array, bases: Array, outputs: list[int]) -> Array:
-        rows = {self.states[key]: bases[i] for i, key in enumerate(self.bases)}
+    def _unrolled(self, given: list[Array], values: list[Array], outputs: list[int]) -> list[Array]:
+        rows = {self.states[key]: values[i] for i, key in enumerate(self.bases)}
         for row, source, number, c in self.code:
-            term = number * (rows[source] if c == 0 else coefficients[c - 1] * rows[source])
+            term = number * (rows[source] if c == 0 else given[c - 1] * rows[source])
             rows[row] = rows[row] + term if row in rows else term
-        return jnp.stack([rows.get(row, jnp.zeros_like(bases[0])) for row in outputs])
+        return [rows.get(row, jnp.zeros_like(values[0])) for row in outputs]

@@ -87,7 +87,7 @@ def _stein(functions: Functions, components: tuple[Pattern, ...], plan: Quadrupl
     assert plan.rule is not None
     rule = tuple(x.astype(K.dtype) for x in plan.rule)
     blocks = _gathered(K, sorted_quadruples(plan.size))
-    return _chunked(lambda piece: stein_brackets(functions, components, piece, *rule), blocks)
+    return _chunked(lambda piece: jnp.stack(stein_brackets(functions, components, piece, *rule)), blocks)
 
 
 def _linear(functions: Functions, components: tuple[Pattern, ...], plan: QuadruplePlan, K: Array) -> Array:

@@ -11,6 +11,7 @@ well conditioned for every K: coincident labels are nothing special, since each 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import lru_cache
 from itertools import combinations, product
 
@@ -115,67 +116,76 @@ def _compiled(functions: Functions, patterns: tuple[tuple[int, ...], ...]) -> tu
     return program, [program.state(("output", p)) for p in patterns]
 
 
-def stein_brackets(
-    functions: Functions, patterns: tuple[tuple[int, ...], ...], K: Array, nodes: Array, weights: Array
-) -> Array:
-    """<product of sigma^(k_i)(z_i)> for each pattern: (patterns, B), from covariances K of shape (d, d, B), d = 2 or 4.
+Covariances = Array | Sequence[Sequence[Array]]  # (d, d, B), or entries of any one shape
 
-    `nodes`, `weights`: the rule for the four-variate sign expectation.
+
+def stein_brackets(
+    functions: Functions, patterns: tuple[tuple[int, ...], ...], K: Covariances, nodes: Array, weights: Array
+) -> list[Array]:
+    """<product of sigma^(k_i)(z_i)> for each pattern, from the covariances of d = 2 or 4 labels.
+
+    `nodes`, `weights`: the rule for the four-variate sign expectation. For two labels everything stays elementwise on
+    the entries (nothing is stacked), which the compiler turns into one vectorized loop.
     """
     assert functions.erf_form is not None
     program, outputs = _compiled(functions, patterns)
-    size = K.shape[0]
-    S = K + jnp.eye(size, dtype=K.dtype)[:, :, None] * functions.erf_form[2] ** -2.0
-    given = conditionals(S)
+    size = len(K)
+    noise = functions.erf_form[2] ** -2.0
+    S = [[K[i][j] + noise if i == j else K[i][j] for j in range(size)] for i in range(size)]
+    given: dict[tuple[int, ...], Covariances] = {(): S}
+    if size > 2:
+        given |= conditionals(jnp.stack([jnp.stack(row) for row in S]))
     inverses = {which: _inverse(S, which) for count in range(1, size + 1) for which in combinations(range(size), count)}
     if size == 2:  # nearly parallel inputs of large variance: the determinant without cancellation
-        noise = functions.erf_form[2] ** -2.0
-        det = determinant(K[0, 0], K[1, 1], K[0, 1]) + noise * (K[0, 0] + K[1, 1]) + noise**2
-        inverses[0, 1] = ([[S[1, 1] / det, -S[0, 1] / det], [-S[0, 1] / det, S[0, 0] / det]], det)
+        det = determinant(K[0][0], K[1][1], K[0][1]) + noise * (K[0][0] + K[1][1]) + noise**2
+        inverses[0, 1] = ([[S[1][1] / det, -S[0][1] / det], [-S[0][1] / det, S[0][0] / det]], det)
 
     def coefficient(key: tuple) -> Array:
         if key[0] == "K":
-            return K[key[1], key[2]]
+            return K[key[1]][key[2]]
         _, deltas, i, j = key
         row = inverses[deltas][0][deltas.index(i)]
-        return row[deltas.index(j)] if key[0] == "inverse" else sum(row[x] * S[k, j] for x, k in enumerate(deltas))
+        return row[deltas.index(j)] if key[0] == "inverse" else sum(row[x] * S[k][j] for x, k in enumerate(deltas))
 
     two: dict[tuple[tuple[int, ...], tuple[int, ...]], Array] = {}
     for key in program.bases:
         deltas, bare = _split(key[1])  # type: ignore[index]
         if len(bare) == 2:
-            c = given[deltas]
-            two[deltas, bare] = correlation(c[bare[0], bare[1]], c[bare[0], bare[0]], c[bare[1], bare[1]])
-    asines = dict(zip(two, sign2(jnp.stack(list(two.values()))))) if two else {}
+            c, (i, j) = given[deltas], bare
+            two[deltas, bare] = correlation(c[i][j], c[i][i], c[j][j])
+    if size == 2:
+        asines = {which: sign2(r) for which, r in two.items()}
+    else:
+        asines = dict(zip(two, sign2(jnp.stack(list(two.values()))))) if two else {}
 
     def base(key: Key) -> Array:
         deltas, bare = _split(key[1])
-        value = jnp.ones_like(K[0, 0])
+        value = jnp.ones_like(K[0][0])
         if deltas:
             value = (2 / np.sqrt(2 * np.pi)) ** len(deltas) / jnp.sqrt(inverses[deltas][1])
         if len(bare) == 4:
-            return sign4(S, nodes, weights)
+            return sign4(jnp.stack([jnp.stack(row) for row in S]), nodes, weights)
         return value * asines[deltas, bare] if bare else value
 
     keys = sorted(program.coefficients, key=program.coefficients.__getitem__)[1:]
-    stack = jnp.stack([coefficient(k) for k in keys]) if keys else jnp.zeros((0, K.shape[2]), K.dtype)  # type: ignore[arg-type]
-    return program.run(stack, jnp.stack([base(k) for k in program.bases]), outputs)  # type: ignore[arg-type]
+    return program.run([coefficient(k) for k in keys], [base(k) for k in program.bases], outputs)  # type: ignore[arg-type]
 
 
 def _split(orders: tuple[int | None, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
     return tuple(i for i, m in enumerate(orders) if m), tuple(i for i, m in enumerate(orders) if m == 0)
 
 
-def _inverse(S: Array, which: tuple[int, ...]) -> tuple[list[list[Array]], Array]:
+def _inverse(S: Covariances, which: tuple[int, ...]) -> tuple[list[list[Array]], Array]:
     """Inverse and determinant of a block by Gauss-Jordan elimination (positive definite: no pivoting)."""
     size = len(which)
-    both = [
-        jnp.concatenate([S[i, np.array(which)], jnp.zeros_like(S[i, np.array(which)]).at[x].set(1.0)])
-        for x, i in enumerate(which)
-    ]
-    determinant = jnp.ones_like(S[0, 0])
+    both: list[list] = [[S[i][j] for j in which] + [float(x == y) for y in range(size)] for x, i in enumerate(which)]
+    determinant = jnp.ones_like(S[0][0])
     for x in range(size):
-        determinant = determinant * both[x][x]
-        both[x] = both[x] / both[x][x]
-        both = [row if y == x else row - row[x] * both[x] for y, row in enumerate(both)]
-    return [[both[x][size + y] for y in range(size)] for x in range(size)], determinant
+        pivot = both[x][x]
+        determinant = determinant * pivot
+        both[x] = [entry / pivot for entry in both[x]]
+        for y in range(size):
+            if y != x:
+                factor = both[y][x]
+                both[y] = [entry - factor * other for entry, other in zip(both[y], both[x])]
+    return [row[size:] for row in both], determinant
