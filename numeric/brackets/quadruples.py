@@ -65,29 +65,29 @@ def _conditioned_series(functions: Functions, components: tuple[Pattern, ...], p
     return out[:count]
 
 
-def _gathered(K: Array, quadruples: np.ndarray) -> Array:
-    """Covariances of the four slots, (4, 4, B)."""
-    return jnp.stack([jnp.stack([K[quadruples[:, i], quadruples[:, j]] for j in range(4)]) for i in range(4)])
+def _chunked(function: Callable[[Array], Array], K: Array, labels: np.ndarray) -> Array:
+    """Apply to the covariances (d, d, B) of labels (B, d), piece by piece: a piece stays in the cache; (B, components).
 
+    Covariances are gathered within a piece, so that the labels are all that is held for every quadruple.
+    """
+    count, d = labels.shape
 
-def _chunked(function: Callable[[Array], Array], blocks: Array) -> Array:
-    """Apply to (d, d, B) piece by piece, so that a piece stays in the cache; (B, components)."""
-    d, _, count = blocks.shape
-    if count <= CHUNK:
+    def piece(own: Array) -> Array:
+        blocks = jnp.stack([jnp.stack([K[own[:, i], own[:, j]] for j in range(d)]) for i in range(d)])
         return function(blocks).T
+
+    if count <= CHUNK:
+        return piece(jnp.asarray(labels))
     pad = -count % CHUNK
-    padded = jnp.concatenate(
-        [blocks, jnp.broadcast_to(jnp.eye(d, dtype=blocks.dtype)[:, :, None], (d, d, pad))], axis=2
-    )
-    pieces = padded.reshape(d, d, -1, CHUNK).transpose(2, 0, 1, 3)
-    return jax.lax.map(lambda piece: function(piece).T, pieces).reshape(count + pad, -1)[:count]
+    pieces = np.concatenate([labels, np.repeat(labels[:1], pad, axis=0)]).reshape(-1, CHUNK, d)
+    return jax.lax.map(piece, jnp.asarray(pieces)).reshape(count + pad, -1)[:count]
 
 
 def _stein(functions: Functions, components: tuple[Pattern, ...], plan: QuadruplePlan, K: Array) -> Array:
     assert plan.rule is not None
     rule = tuple(x.astype(K.dtype) for x in plan.rule)
-    blocks = _gathered(K, sorted_quadruples(plan.size))
-    return _chunked(lambda piece: jnp.stack(stein_brackets(functions, components, piece, *rule)), blocks)
+    quadruples = sorted_quadruples(plan.size)
+    return _chunked(lambda piece: jnp.stack(stein_brackets(functions, components, piece, *rule)), K, quadruples)
 
 
 def _linear(functions: Functions, components: tuple[Pattern, ...], plan: QuadruplePlan, K: Array) -> Array:
@@ -99,8 +99,8 @@ def _linear(functions: Functions, components: tuple[Pattern, ...], plan: Quadrup
     for shape in sorted(set(map(tuple, shapes))):
         members = np.flatnonzero((shapes == shape).all(axis=1))
         first = [shape.index(g) for g in range(max(shape) + 1)]
-        blocks = _gathered(K, quadruples[members])[np.ix_(first, first)]
-        values = _chunked(partial(_linear_piece, functions, components, shape, rule), blocks)
+        labels = quadruples[members][:, first]
+        values = _chunked(partial(_linear_piece, functions, components, shape, rule), K, labels)
         out = out.at[members].set(values)
     return out
 
@@ -110,8 +110,7 @@ def _linear_piece(functions, components, shape, rule, piece):  # type: ignore[no
 
 
 def _exponential(functions: Functions, components: tuple[Pattern, ...], plan: QuadruplePlan, K: Array) -> Array:
-    blocks = _gathered(K, sorted_quadruples(plan.size))
-    return _chunked(lambda piece: exponential_brackets(functions, components, piece), blocks)
+    return _chunked(lambda piece: exponential_brackets(functions, components, piece), K, sorted_quadruples(plan.size))
 
 
 ROUTES = {"conditioned": _conditioned_series, "stein": _stein, "linear": _linear, "exponential": _exponential}
