@@ -9,11 +9,12 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh
 
-from numeric.brackets import Functions, Plan
+from numeric.brackets import Functions, Plan, needs_no_plan
 from numeric.core import Tensors, advance, first_layer, layer_values, needed
 from numeric.engine import choose
 from numeric.errors import NonFiniteFlow, NumericError
 from numeric.inputs import Parameters
+from numeric.kernel_scan import kernel_scan
 from numeric.layer_step import Table, Tick, layer_step
 from numeric.progress import progress_bar
 from numeric.steps import Steps, Values
@@ -61,6 +62,10 @@ class Run:
         with progress_bar(self.depth - 1, progress, "layers") as tick:
             tensors = first_layer(self.steps, self.names, X, self.values(1))
             self.check(tensors, 1)
+            last = self.in_one_loop(tensors) if plans is None and keep == {self.depth} else None
+            if last is not None:
+                tick(self.depth - 1)
+                return {self.depth: last[0]}, last[1]
             if plans is None and self.quads:
                 plans = [self.shared_plan(tensors["K"])] * (self.depth - 1)
             used = []
@@ -73,6 +78,18 @@ class Run:
                 if layer in keep:
                     kept[layer] = tensors
         return kept, tuple(used)
+
+    def in_one_loop(self, tensors: Tensors) -> tuple[Tensors, tuple[Plan, ...]] | None:
+        """The last layer straight from the first, if closed forms do and all numbers stay in their range."""
+        limit = needs_no_plan(self.functions)
+        if self.quads or self.mesh is not None or self.depth < 3 or not limit:
+            return None
+        plan = self.plan(np.asarray(tensors["K"]), 2)
+        values = [self.values(layer) for layer in range(2, self.depth + 1)]
+        last, largest = kernel_scan(self.functions, Table(self.steps), self.names, plan, values, tensors)
+        if not float(largest["K"]) < limit or not all(float(x) < _bound(x.dtype) for x in largest.values()):
+            return None
+        return last, (plan,) * (self.depth - 1)
 
     def step(self, plan: Plan, layer: int, tensors: Tensors, tick: Tick = lambda part: None) -> Tensors:
         """One compiled layer step, on one device or on the mesh."""
@@ -115,5 +132,9 @@ class Run:
 
 @jax.jit
 def _finite(tensors: Tensors) -> dict[str, jax.Array]:
-    """Whether all entries stay below the fourth root of the largest number: brackets multiply four of them."""
-    return {name: (jnp.abs(x) < float(jnp.finfo(x.dtype).max) ** 0.25).all() for name, x in tensors.items()}
+    return {name: (jnp.abs(x) < _bound(x.dtype)).all() for name, x in tensors.items()}
+
+
+def _bound(dtype: jnp.dtype) -> float:
+    """The fourth root of the largest number: brackets multiply four of them."""
+    return float(jnp.finfo(dtype).max) ** 0.25

@@ -23,7 +23,7 @@ from numeric.brackets.check import quadruple_errors
 from numeric.brackets.functions import Functions
 from numeric.brackets.gather import block, entries, tensor
 from numeric.brackets.pairs import pair_brackets
-from numeric.brackets.plan import PairPlan, make_pair_plan
+from numeric.brackets.plan import PairPlan, make_pair_plan, needs_no_plan
 from numeric.brackets.quadplan import (
     PATTERNS,
     Pattern,
@@ -47,6 +47,7 @@ __all__ = [
     "make_pair_plan",
     "make_plan",
     "make_quadruple_plan",
+    "needs_no_plan",
     "pair_brackets",
     "quadruple_brackets",
     "quadruple_errors",

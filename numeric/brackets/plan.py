@@ -163,6 +163,15 @@ class PairPlan:
     route: str = field(metadata={"static": True})  # "mehler", "stein", "linear", "exponential" or "sectors"
 
 
+def needs_no_plan(functions: Functions) -> float:
+    """The variance up to which pair brackets are a closed form whatever the kernel; zero: there is none."""
+    if functions.family == "piecewise-linear":
+        return float("inf")
+    if functions.family == "gaussian-erf":
+        return LARGE if len(functions.erf_form[1]) > 1 else float("inf")  # type: ignore[index]
+    return 0.0
+
+
 def make_pair_plan(
     functions: Functions, K: np.ndarray, highest_order: int = 1, tolerance: float = 1e-13, margin: float = 1.0
 ) -> PairPlan:
@@ -177,7 +186,7 @@ def make_pair_plan(
     route = closed.get(functions.family, "mehler")
     if functions.family == "exponential" and variance > EXACT_EXPONENTIALS:
         route = "exponential"
-    if route == "stein" and variance > LARGE and len(functions.erf_form[1]) > 1:  # type: ignore[index]
+    if route == "stein" and variance > needs_no_plan(functions):
         # powers of z cancel for nearly parallel inputs of large variance: the diagonal and a few pairs by quadrature
         cancel = correlations(K) > 0.98
         few = np.triu(cancel).sum() <= FEW
