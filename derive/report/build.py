@@ -25,7 +25,8 @@ from derive.report.html import write_html
 from derive.report.latex import write_latex
 from derive.report.markdown import write_markdown
 from derive.report.sections import activation_section, criticality_section, gaussian_section, recursion_section
-from derive.report.tex import TENSORS, cell, sentence, symbol
+from derive.report.sentences import sentence
+from derive.report.tex import TENSORS, brief, symbol
 
 FORMATS = ("html", "md", "tex")
 Progress = Callable[[str], None]
@@ -75,7 +76,7 @@ def comparison(sigmas: Sequence[Activation]) -> Document:
         (
             s.name,
             sentence(f.universality_class),
-            *(f"${cell(getattr(f.points[0], field))}$" if f.points else "–" for field in ("K_star", "C_W", "C_b")),
+            *(f"${brief(getattr(f.points[0], field))}$" if f.points else "–" for field in ("K_star", "C_W", "C_b")),
         )
         for s, f in zip(sigmas, found)
     )
@@ -94,7 +95,7 @@ def comparison(sigmas: Sequence[Activation]) -> Document:
             for activation_name, table in tables.items()
             if table is not None
         )
-        blocks.append(Table(("activation", *HEADER[1:]), rows, f"${symbol(name)}$"))
+        blocks.append(Table(("activation", *HEADER[1:-1], f"coefficient of ${symbol(name)}$"), rows))
     names = ", ".join(repr(s.name) for s in sigmas)
     code = f"import derive\nfor name in ({names}):\n    print(derive.activation(name).exponents())"
     sections = (Section("Criticality", tuple(first)), Section("Tensor by tensor", (*blocks, Code(code))))

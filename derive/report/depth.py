@@ -15,7 +15,8 @@ from derive.report.document import Block, Code, Equation, Section, Steps, Table,
 from derive.report.figures import flow_gallery
 from derive.report.flow_check import FlowCheck
 from derive.report.sections import ROUNDED
-from derive.report.tex import TENSORS, cell, ratio_tex, sentence, symbol, tex, was_rounded
+from derive.report.sentences import sentence
+from derive.report.tex import TENSORS, cell, ratio_tex, symbol, tex, was_rounded
 from derive.symbols import L, ell
 
 _FORMULAS = re.compile(r": y' = |\. K = |\.$")
@@ -37,7 +38,7 @@ def tensor_rows(table: ExponentTable) -> tuple[tuple[str, ...], ...]:
                 (
                     f"${symbol(name)}$",
                     f"${tex(tensor.exponent)}$",
-                    str(tensor.log_power),
+                    f"${tensor.log_power}$",
                     f"${cell(tensor.coefficient)}$",
                 )
             )
@@ -51,7 +52,7 @@ def _lower(text: str) -> str:
 def table_section(table: ExponentTable, constant: ExponentTable, plateau: ExponentTable | None) -> Section:
     """Exponents, coefficients and ratios for both learning rates, and on the plateau of half-stable activations."""
     ratios = tuple(
-        (f"${ratio_tex(ratio)}$", f"${tex(ratio.exponent)}$", str(ratio.log_power), f"${cell(ratio.coefficient)}$")
+        (f"${ratio_tex(ratio)}$", f"${tex(ratio.exponent)}$", f"${ratio.log_power}$", f"${cell(ratio.coefficient)}$")
         for ratio in table.ratios.values()
         if ratio.exponent is not None
     )
@@ -87,6 +88,8 @@ def solution_section(sigma: Activation, point: int, table: ExponentTable) -> Sec
         Text("The large-depth solution at the recommended critical point, by a scaling ansatz, order by order."),
         Equation(rf"\lambda_b^{{(\ell)}} = {tex(bias)},\qquad \lambda_W^{{(\ell)}} = {tex(weight)}"),
     ]
+    solved: list[Steps] = []
+    free: dict[str, str] = {}
     for name in TENSORS:
         if not table.tensors[name].exists:
             continue
@@ -95,8 +98,13 @@ def solution_section(sigma: Activation, point: int, table: ExponentTable) -> Sec
         balance: list[Text | Equation | Table] = []
         for step in own:
             balance += [Text(sentence(_FORMULAS.split(step.text)[0] + "."))] if name == "K" else []
-            balance.append(Equation(step.latex))
-        blocks.append(Steps(f"${symbol(name)}$", (*balance, *series_blocks(full))))
+            balance.append(Equation(step.latex.replace("+ -", "-")))
+        solved.append(Steps(f"${symbol(name)}$", (*balance, *series_blocks(full))))
+        free |= full.free_constants
+    if free:
+        meaning = "; ".join(f"${tex(sp.Symbol(n))}$ is {sentence(_lower(text))}" for n, text in free.items())
+        blocks.append(Text(f"Free constants of the series: {meaning}."))
+    blocks += solved
     for reason, names in _absent(table):
         blocks.append(Text(f"Without a solution: {', '.join(f'${symbol(n)}$' for n in names)}. {sentence(reason)}"))
     shown = next(name for name in reversed(TENSORS) if table.tensors[name].exists)
@@ -114,7 +122,7 @@ def _absent(table: ExponentTable) -> Iterable[tuple[str, list[str]]]:
 
 
 def series_blocks(tensor: Asymptotics) -> tuple[Text | Equation, ...]:
-    """The series beyond its leading term, one power of the depth after another, and what its free constants are."""
+    """The series beyond its leading term, one power of the depth after another."""
     if tensor.series is None or tensor.exponent is None:
         return ()
     if tensor.remainder is None:
@@ -127,9 +135,7 @@ def series_blocks(tensor: Asymptotics) -> tuple[Text | Equation, ...]:
     order = sorted(by_power, key=lambda p: -float(sp.log(p).diff(ell).subs(ell, 1)))
     left = rf"{symbol(tensor.tensor)}^{{(\ell)}}"
     equations = [Equation(rf"\left.{left}\right|_{{{tex(power)}}} = {tex(by_power[power])}") for power in order[1:]]
-    tail = f"Remainder: ${tex(ell**-tensor.remainder)}$, times logs."
-    free = "; ".join(f"${tex(sp.Symbol(n))}$ is {sentence(_lower(text))}" for n, text in tensor.free_constants.items())
-    return (*equations, Text(f"{tail} {free}".strip()))
+    return (*equations, Text(f"Remainder: ${tex(ell**-tensor.remainder)}$, times logs."))
 
 
 def generalization_section(sigma: Activation) -> Section:
@@ -234,4 +240,7 @@ def check_section(check: FlowCheck | None) -> Section:
 
 
 def _number(deviation: float) -> str:
-    return "below $10^{-12}$" if deviation < 1e-12 else f"{deviation:.1e}"
+    if deviation < 1e-12:
+        return "below $10^{-12}$"
+    digits, power = f"{deviation:.1e}".split("e")
+    return rf"${digits}\times 10^{{{int(power)}}}$"

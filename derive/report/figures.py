@@ -32,7 +32,7 @@ _STYLE: dict[Any, Any] = {
 
 def _svg(name: str, canvas: Canvas, caption: str) -> Figure:
     buffer = io.StringIO()
-    canvas.savefig(buffer, format="svg", metadata={"Date": None}, bbox_inches="tight")
+    canvas.savefig(buffer, format="svg", metadata={"Date": None}, bbox_inches="tight", transparent=True)
     return Figure(name, buffer.getvalue(), caption)
 
 
@@ -53,13 +53,13 @@ def overlay_figure(sigmas: Sequence[Activation]) -> Figure:
     """Several activations in one picture."""
     points = np.linspace(-4, 4, 401)
     with matplotlib.rc_context(_STYLE):
-        canvas = Canvas(figsize=(6.4, 3.6))
+        canvas = Canvas(figsize=(6.4, 4.2))
         axes = canvas.subplots()
         for place, sigma in enumerate(sigmas):
             style = ("-", "--", ":")[place // 10 % 3]
             axes.plot(points, np.clip(_values(sigma, 0, points), -3, 4), style, label=sigma.name, linewidth=1.2)
         axes.set_xlabel("z")
-        axes.legend(fontsize=7, ncols=1 if len(sigmas) < 8 else 2, loc="center left", bbox_to_anchor=(1.01, 0.5))
+        axes.legend(fontsize=8, ncols=4, loc="upper center", bbox_to_anchor=(0.5, -0.13), frameon=False)
         return _svg("activations", canvas, "The activations.")
 
 
@@ -89,12 +89,14 @@ def phase_figure(sigma: Activation, found: Criticality) -> Figure | None:
             weight = np.where(strength > 0, 1 / strength, np.nan)
             bias = kernels - weight * second
             shown = (bias >= -1e-9) & (weight < 20)
-            axes.plot(np.where(shown, weight, np.nan), np.where(shown, bias, np.nan), style, label=label)
+            if shown.any():
+                axes.plot(np.where(shown, weight, np.nan), np.where(shown, bias, np.nan), style, label=label)
         for point in found.points:
             axes.plot(float(point.C_W), float(point.C_b), "k*", markersize=10)
         axes.set_xlabel("$C_W$")
         axes.set_ylabel("$C_b$")
-        axes.legend()
+        if axes.get_legend_handles_labels()[0]:
+            axes.legend()
         caption = (
             "Initializations whose kernel has a fixed point $K^\\star$ with $\\chi_\\perp = 1$ or "
             "$\\chi_\\parallel = 1$, traced by $K^\\star$ from 0.001 to 60; stars are critical points."

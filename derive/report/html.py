@@ -12,8 +12,8 @@ from derive.report.inline import render
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1c1e21; --paper: #fdfdfb; --faint: #6b7280; --line: #d9d9d4; --box: #f3f3ef;
   --accent: #9a3412; }
-@media (prefers-color-scheme: dark) { :root { --ink: #e6e6e3; --paper: #16181b; --faint: #9ca3af; --line: #383b40;
-  --box: #1f2226; --accent: #fdba74; } .figure svg { filter: invert(0.88) hue-rotate(180deg); } }
+@media screen and (prefers-color-scheme: dark) { :root { --ink: #e6e6e3; --paper: #16181b; --faint: #9ca3af;
+  --line: #383b40; --box: #1f2226; --accent: #fdba74; } .figure svg { filter: invert(0.88) hue-rotate(180deg); } }
 * { box-sizing: border-box; }
 body { margin: 0 auto; max-width: 60rem; padding: 1rem 1.2rem 4rem; background: var(--paper); color: var(--ink);
   font: 1rem/1.55 system-ui, sans-serif; overflow-wrap: anywhere; }
@@ -26,15 +26,22 @@ nav ol { columns: 16rem; padding-left: 1.4rem; } a { color: var(--accent); }
 .equation { margin: 0.6rem 0; max-width: 100%; } .scroll { overflow-x: auto; max-width: 100%; }
 table { border-collapse: collapse; margin: 0.6rem 0; width: 100%; } caption { caption-side: bottom; text-align: left; }
 th, td { border-bottom: 1px solid var(--line); padding: 0.35rem 0.6rem; text-align: left; vertical-align: top; }
-th, td:first-child { overflow-wrap: normal; } .figure { margin: 1rem 0; } .figure svg { max-width: 100%; height: auto; }
+th, td:first-child { overflow-wrap: normal; }
+.columns :is(th, td):not(:last-child) { width: 1%; padding-right: 1.4rem; }
+.figure { margin: 1.2rem 0; text-align: center; } .figure svg { max-width: 100%; height: auto; }
+figcaption { text-align: left; }
 pre { background: var(--box); padding: 0.8rem 1rem; white-space: pre-wrap; border-radius: 4px; font-size: 0.88rem; }
 code { font-family: ui-monospace, monospace; font-size: 0.92em; background: var(--box); }
 details { border-left: 3px solid var(--line); padding-left: 0.9rem; margin: 0.8rem 0; }
-summary { cursor: pointer; color: var(--accent); } mjx-container[display="true"] { max-width: 100%; }
-@media (max-width: 40rem) { body { padding: 0.8rem 0.8rem 3rem; } .equation, td { font-size: 0.86rem; }
-  th, td { padding: 0.3rem 0.35rem; } .columns tr { display: flex; flex-wrap: wrap;
-  border-bottom: 1px solid var(--line); } .columns th, .columns td { border: 0; } .columns td:last-child,
-  .columns th:last-child { flex: 0 0 100%; } details { padding-left: 0.5rem; } h1 { font-size: 1.5rem; } }
+summary { cursor: pointer; color: var(--accent); } mjx-container { font-size: 94% !important; }
+mjx-container[display="true"] { max-width: 100%; }
+@media (max-width: 40rem) { body { padding: 0.8rem 0.8rem 3rem; } .equation, th, td { font-size: 0.86rem; }
+  th, td { padding: 0.3rem 0.35rem; } details { padding-left: 0.5rem; } h1 { font-size: 1.5rem; }
+  .columns tr { display: flex; flex-wrap: wrap; border-bottom: 1px solid var(--line); }
+  .columns :is(th, td) { border: 0; flex: 0 0 auto; padding-right: 0.35rem; }
+  .columns :is(th, td):not(:last-child) { width: auto; }
+  .columns :is(th, td):first-child { min-width: 6.3rem; } .columns :is(th, td):nth-child(2) { min-width: 3.6rem; }
+  .columns :is(th, td):nth-child(3) { min-width: 1.8rem; } .columns :is(th, td):last-child { flex: 1 1 auto; } }
 @media print { nav { display: none; } body { max-width: none; } details { border: 0; } h2 { break-after: avoid; }
   .figure, table { break-inside: avoid; } }
 """
@@ -55,7 +62,24 @@ window.MathJax = {
             enableMenu: false, enableEnrichment: false, enableSpeech: false, enableBraille: false,
             enableExplorer: false, menuOptions: {settings: {enrich: false, speech: false, braille: false,
             collapsible: false, assistiveMml: false}}},
-  startup: {ready() { MathJax.startup.defaultReady();
+  startup: {ready() {
+    const {LinebreakVisitor, NOBREAK} = MathJax._.output.common.LinebreakVisitor;
+    const BINARY = 2, RELATION = 3;
+    MathJax.config.output.linebreaks.LinebreakVisitor = class extends LinebreakVisitor {
+      moPenalty(mo) {  // a term is broken only where it is longer than a line
+        const penalty = super.moPenalty(mo) + 2000 * this.state.depth;
+        return [BINARY, RELATION].includes(mo.node.texClass) || penalty >= NOBREAK ? penalty : penalty + 20000;
+      }
+    };
+    MathJax.startup.defaultReady();
+    const shift = window.innerWidth < 640 ? 1 : 2.5;  // terms hang under their equation, broken terms further in
+    MathJax.startup.input[0].postFilters.add(({math, data}) => { if (math.display) data.root.walkTree(node => {
+      if (!node.isKind('mo') && !node.isKind('mspace')) return;
+      const joins = [BINARY, RELATION].includes(node.texClass);
+      Object.entries({indentalign: 'left', indentalignfirst: 'left', indentshiftfirst: '0',
+                      indentshift: `${joins ? shift : shift + 1.5}em`})
+        .forEach(([key, value]) => node.attributes.set(key, value));
+    }); });
     MathJax.startup.promise.then(() => { document.documentElement.dataset.math = 'done'; }); }}
 };
 """
@@ -79,7 +103,7 @@ def _table(table: Table) -> str:
     head = "".join(f"<th>{_inline(cell)}</th>" for cell in table.header)
     body = "".join("<tr>" + "".join(f"<td>{_inline(cell)}</td>" for cell in row) + "</tr>" for row in table.rows)
     caption = f"<caption>{_inline(table.caption)}</caption>" if table.caption else ""
-    kind = ' class="columns"' if len(table.header) > 2 else ""
+    kind = ' class="columns"' if len(table.header) == 4 else ""
     return (
         f'<div class="scroll"><table{kind}>{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
     )

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import re
 
-import sympy as sp
-
 from derive.activations import Activation
 from derive.criticality import Criticality
 from derive.errors import DeriveError
@@ -16,7 +14,8 @@ from derive.gaussian import Sigma, exact, expect, series
 from derive.network import recursion
 from derive.report.document import Block, Code, Equation, Section, Steps, Table, Text
 from derive.report.figures import activation_figure, phase_figure
-from derive.report.tex import TENSORS, WIDEST, cell, sentence, symbol, tex, was_rounded
+from derive.report.sentences import paragraph, sentence
+from derive.report.tex import TENSORS, cell, symbol, tex, was_rounded
 from derive.symbols import K
 
 SERIES_TERMS = 4
@@ -37,8 +36,8 @@ def activation_section(sigma: Activation) -> Section:
     if sigma.is_odd:
         facts.append("Odd.")
     if sigma.is_analytic_at_zero:
-        coefficients = ",\\; ".join(rf"\sigma_{{{k}}} = {tex(sigma.taylor(k))}" for k in range(6))
-        facts.append(f"Taylor coefficients at the origin: ${coefficients}$.")
+        coefficients = ", ".join(rf"$\sigma_{{{k}}} = {tex(sigma.taylor(k))}$" for k in range(6))
+        facts.append(f"Taylor coefficients at the origin: {coefficients}.")
     if was_rounded(sigma.expression):
         facts.append(ROUNDED)
     blocks.append(Text(" ".join(facts)))
@@ -68,7 +67,10 @@ def gaussian_section(sigma: Activation) -> Section:
             blocks.append(Text(f"${left}$ has no closed form here and no series at $K = 0$: {sentence(str(error))}"))
             continue
         blocks.append(
-            Equation(rf"{left} = {tex(expansion.expression(K))} + \dots", "No closed form; exact series in $K$.")
+            Equation(
+                rf"{left} = {tex(expansion.expression(K), ascending=True)} + \dots",
+                "No closed form; exact series in $K$.",
+            )
         )
     patterns = ", ".join(f'"{pattern}"' for _, pattern in brackets.values())
     blocks.append(
@@ -86,8 +88,8 @@ def gaussian_section(sigma: Activation) -> Section:
 def criticality_section(sigma: Activation, found: Criticality) -> Section:
     blocks: list[Block] = [
         Text(sentence(f"Universality class: {found.universality_class}. {found.reason}")),
+        Equation(r"\chi_\perp = C_W \left\langle\sigma'\sigma'\right\rangle_K"),
         Equation(
-            r"\chi_\perp = C_W \left\langle\sigma'\sigma'\right\rangle_K,\qquad "
             r"\chi_\parallel = C_W\left(\left\langle\sigma'\sigma'\right\rangle_K + "
             r"\left\langle\sigma\sigma''\right\rangle_K\right)"
         ),
@@ -101,9 +103,9 @@ def criticality_section(sigma: Activation, found: Criticality) -> Section:
         blocks.append(Table(header, tuple(rows), "Critical initializations, the recommended one first."))
         best = found.points[0]
         for left, number in ((r"K^\star", best.K_star), ("C_W", best.C_W), ("C_b", best.C_b)):
-            if len(tex(number)) > WIDEST and not number.atoms(sp.Float):
+            if cell(number).startswith(r"\approx"):
                 blocks.append(Equation(f"{left} = {tex(number)}", "Exact."))
-    blocks.append(Steps("How they were found", tuple(Text(sentence(step)) for step in found.steps)))
+    blocks.append(Steps("How they were found", tuple(block for step in found.steps for block in paragraph(step))))
     if (picture := phase_figure(sigma, found)) is not None:
         blocks.append(picture)
     blocks.append(Code("found = a.criticality()\nprint(*found.points, *found.steps, sep='\\n')"))
