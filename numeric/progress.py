@@ -21,7 +21,7 @@ def progress_bar(total: int, wanted: bool | None, what: str) -> Iterator[Callabl
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed:.1f}/{task.total:.0f}"))
-    bar = Progress(*columns, TimeElapsedColumn(), console=Console(stderr=True), transient=True)
+    bar = Progress(*columns, TimeElapsedColumn(), console=Console(stderr=True), transient=sys.stderr.isatty())
     task = bar.add_task(what, total=total)
 
     def start() -> None:
