@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+import tempfile
 from pathlib import Path
 
 import click
 
 from derive.errors import DeriveError
+from derive.files import write_atomically
 
 
 @click.command(epilog='Example: derive report tanh gelu "z*tanh(z)" -o reports/')
@@ -46,22 +48,21 @@ def command(activations: tuple[str, ...], output: Path, pdf: bool, as_json: bool
 def _pdf(page: Path) -> Path:
     """Print a report's HTML with Chromium, or compile its LaTeX source."""
     target = page.with_suffix(".pdf")
-    browser = next((b for b in ("chromium", "chromium-browser", "google-chrome") if shutil.which(b)), None)
-    if browser:
-        options = [
-            "--headless",
-            "--no-sandbox",
-            "--disable-gpu",
-            "--virtual-time-budget=30000",
-            "--no-pdf-header-footer",
-        ]
-        call = [browser, *options, f"--print-to-pdf={target}", page.resolve().as_uri()]
-    elif shutil.which("pdflatex"):
-        source = page.with_suffix(".tex")
-        call = ["pdflatex", "-interaction=nonstopmode", f"-output-directory={page.parent}", str(source)]
-    else:
-        raise DeriveError("a PDF needs Chromium or pdflatex on this machine; the HTML, Markdown and LaTeX are written")
-    done = subprocess.run(call, capture_output=True, text=True, check=False)
-    if not target.exists():
-        raise DeriveError(f"{call[0]} made no PDF of {page.name}: {done.stderr.strip().splitlines()[-1:]}")
+    with tempfile.TemporaryDirectory() as folder:
+        made = Path(folder) / target.name
+        browser = next((b for b in ("chromium", "chromium-browser", "google-chrome") if shutil.which(b)), None)
+        if browser:
+            options = ["--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=30000"]
+            call = [browser, *options, "--no-pdf-header-footer", f"--print-to-pdf={made}", page.resolve().as_uri()]
+        elif shutil.which("pdflatex"):
+            source = page.with_suffix(".tex").name
+            call = ["pdflatex", "-interaction=nonstopmode", f"-output-directory={folder}", source]
+        else:
+            raise DeriveError(
+                "a PDF needs Chromium or pdflatex on this machine; the HTML, Markdown and LaTeX are written"
+            )
+        done = subprocess.run(call, capture_output=True, text=True, check=False, cwd=page.parent)
+        if not made.exists():
+            raise DeriveError(f"{call[0]} made no PDF of {page.name}: {done.stderr.strip().splitlines()[-1:]}")
+        write_atomically(target, made.read_bytes())
     return target

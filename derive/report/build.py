@@ -120,10 +120,11 @@ def write_document(document: Document, stem: str, folder: Path, formats: Iterabl
     for kind in formats:
         files.append(folder / f"{stem}.{kind}")
         write_atomically(files[-1], writers[kind]())
-    if set(formats) - {"html"}:
+    pictures = {"md": ("svg", lambda figure: figure.svg), "tex": ("pdf", lambda figure: figure.pdf)}
+    for suffix, content in (pictures[kind] for kind in formats if kind in pictures):
         for figure in document.figures():
-            files.append(folder / figures / f"{figure.name}.svg")
-            write_atomically(files[-1], figure.svg)
+            files.append(folder / figures / f"{figure.name}.{suffix}")
+            write_atomically(files[-1], content(figure))
     return files
 
 

@@ -21,6 +21,8 @@ from derive.symbols import L, ell
 
 _FORMULAS = re.compile(r": y' = |\. K = |\.$")
 """Where a step's words end and the formula begins that its LaTeX shows."""
+_ONE = re.compile(r"(?<![\d.])1\.0 (?=\\lambda|\\ell|\\log)")
+_WHOLE = re.compile(r"(?<![\d.])(\d+)\.0(?!\d)")
 HEADER = ("tensor", "$p$", "$q$", "coefficient")
 
 
@@ -86,7 +88,8 @@ def solution_section(sigma: Activation, point: int, table: ExponentTable) -> Sec
     bias, weight = table.rates.expressions
     blocks: list[Block] = [
         Text("The large-depth solution at the recommended critical point, by a scaling ansatz, order by order."),
-        Equation(rf"\lambda_b^{{(\ell)}} = {tex(bias)},\qquad \lambda_W^{{(\ell)}} = {tex(weight)}"),
+        Equation(rf"\lambda_b^{{(\ell)}} = {tex(bias)}"),
+        Equation(rf"\lambda_W^{{(\ell)}} = {tex(weight)}"),
     ]
     solved: list[Steps] = []
     free: dict[str, str] = {}
@@ -98,7 +101,9 @@ def solution_section(sigma: Activation, point: int, table: ExponentTable) -> Sec
         balance: list[Text | Equation | Table] = []
         for step in own:
             balance += [Text(sentence(_FORMULAS.split(step.text)[0] + "."))] if name == "K" else []
-            balance.append(Equation(step.latex.replace("+ -", "-")))
+            balance += _equations(step.latex)
+        if full.remainder is None and full.series is not None:
+            balance = [Equation(rf"{symbol(name)}^{{(\ell)}} = {tex(full.series)}")]
         solved.append(Steps(f"${symbol(name)}$", (*balance, *series_blocks(full))))
         free |= full.free_constants
     if free:
@@ -110,6 +115,13 @@ def solution_section(sigma: Activation, point: int, table: ExponentTable) -> Sec
     shown = next(name for name in reversed(TENSORS) if table.tensors[name].exists)
     blocks.append(Code(f'series = a.asymptotics("{shown}", order=3)\nprint(series)\nprint(*series.steps, sep="\\n")'))
     return Section("Large depth: the solution, step by step", tuple(blocks))
+
+
+def _equations(latex: str) -> Iterable[Equation]:
+    """A step's formulas, each displayed by itself; whole floating-point numbers lose their point."""
+    tidy = _WHOLE.sub(r"\1", _ONE.sub("", latex.replace("+ -", "- ")))
+    for part in re.split(r",\s*\\q?quad|\\;(?=\\Rightarrow)", tidy):
+        yield Equation(part.strip())
 
 
 def _absent(table: ExponentTable) -> Iterable[tuple[str, list[str]]]:

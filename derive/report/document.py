@@ -35,11 +35,12 @@ class Table:
 
 @dataclass(frozen=True)
 class Figure:
-    """A picture as SVG source, with the alternative text that a screen reader speaks."""
+    """A picture as SVG source, with the caption that a screen reader speaks, and as PDF, which LaTeX takes."""
 
     name: str
     svg: str
     caption: str
+    pdf: bytes = b""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The report's pictures, as SVG source that is the same at every build: the activation, the phase picture, the flow."""
+"""The report's pictures, the same SVG and PDF at every build: the activation, the phase picture, the flow."""
 
 from __future__ import annotations
 
@@ -31,9 +31,10 @@ _STYLE: dict[Any, Any] = {
 
 
 def _svg(name: str, canvas: Canvas, caption: str) -> Figure:
-    buffer = io.StringIO()
-    canvas.savefig(buffer, format="svg", metadata={"Date": None}, bbox_inches="tight", transparent=True)
-    return Figure(name, buffer.getvalue(), caption)
+    svg, pdf = io.StringIO(), io.BytesIO()
+    canvas.savefig(svg, format="svg", metadata={"Date": None}, bbox_inches="tight", transparent=True)
+    canvas.savefig(pdf, format="pdf", metadata={"CreationDate": None}, bbox_inches="tight", transparent=True)
+    return Figure(name, svg.getvalue(), caption, pdf.getvalue())
 
 
 def activation_figure(sigma: Activation) -> Figure:

@@ -75,6 +75,7 @@ window.MathJax = {
     const shift = window.innerWidth < 640 ? 1 : 2.5;  // terms hang under their equation, broken terms further in
     MathJax.startup.input[0].postFilters.add(({math, data}) => { if (math.display) data.root.walkTree(node => {
       if (!node.isKind('mo') && !node.isKind('mspace')) return;
+      for (let at = node.parent; at; at = at.parent) if (at.isKind('mfrac') || at.isKind('mtable')) return;
       const joins = [BINARY, RELATION].includes(node.texClass);
       Object.entries({indentalign: 'left', indentalignfirst: 'left', indentshiftfirst: '0',
                       indentshift: `${joins ? shift : shift + 1.5}em`})

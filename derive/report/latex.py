@@ -9,7 +9,8 @@ _ESCAPES = {
     "\\": r"\textbackslash{}",
     **{c: "\\" + c for c in "&%#_{}$"},
     "^": r"\^{}",
-    "~": r"\~{}",
+    "~": r"\ensuremath{\sim}",
+    "–": "--",
     "<": r"\textless{}",
     ">": r"\textgreater{}",
     "σ": r"\ensuremath{\sigma}",
@@ -25,8 +26,12 @@ _ESCAPES = {
 _PREAMBLE = r"""\documentclass{article}
 \usepackage[utf8]{inputenc}
 \usepackage[T1]{fontenc}
-\usepackage{amsmath,amssymb,breqn,graphicx,svg,longtable,geometry}
+\usepackage{amsmath,amssymb,graphicx,longtable,array,geometry}
+\IfFileExists{breqn.sty}{\usepackage{breqn}}{\newenvironment{dmath*}{\[}{\]\ignorespacesafterend}}
 \geometry{margin=2.4cm}
+\setlength{\tabcolsep}{4pt}
+\renewcommand{\arraystretch}{1.35}
+\emergencystretch=3em
 """
 
 
@@ -39,8 +44,9 @@ def _inline(text: str) -> str:
 
 
 def _table(table: Table) -> str:
-    width = f"{0.92 / len(table.header):.3f}"
-    columns = "".join(rf"p{{{width}\linewidth}}" for _ in table.header)
+    count = len(table.header)
+    widths = (0.16, 0.14, 0.06, 0.54) if count == 4 else (0.9 / count,) * count  # of four, the last holds formulas
+    columns = "".join(rf">{{\raggedright\arraybackslash}}p{{{width:.3f}\linewidth}}" for width in widths)
 
     def line(cells: tuple[str, ...]) -> str:
         return " & ".join(_inline(cell) for cell in cells) + r" \\"
@@ -60,11 +66,13 @@ def _block(block: Block, folder: str) -> str:
             return _table(block)
         case Figure(name, _, caption):
             return (
-                rf"\begin{{figure}}[h]\centering\includesvg[width=\linewidth]{{{folder}{name}}}"
+                rf"\begin{{figure}}[h]\centering\includegraphics[width=0.7\linewidth]{{{folder}{name}.pdf}}"
                 rf"\caption{{{_inline(caption)}}}\end{{figure}}"
             )
         case Gallery(panels, caption):
-            pictures = "\n".join(rf"\includesvg[width=0.32\linewidth]{{{folder}{panel.name}}}" for panel in panels)
+            pictures = "\n".join(
+                rf"\includegraphics[width=0.32\linewidth]{{{folder}{panel.name}.pdf}}" for panel in panels
+            )
             return rf"\begin{{figure}}[h]\centering{pictures}\caption{{{_inline(caption)}}}\end{{figure}}"
         case Code(source):
             return "\\begin{verbatim}\n" + source.strip() + "\n\\end{verbatim}"

@@ -79,7 +79,8 @@ def gaussian_section(sigma: Activation) -> Section:
             "from derive.symbols import K\n"
             f"for pattern in ({patterns}):\n"
             "    bracket = parse_bracket(pattern)\n"
-            "    print(pattern, exact(bracket, a, K), value(bracket, a, 1, 30))  # closed form or None; K = 1"
+            "    print(pattern, exact(bracket, a, K))  # a closed form, or None\n"
+            "    print(value(bracket, a, 1, 30))  # 30 digits at K = 1"
         )
     )
     return Section("Gaussian calculus", tuple(blocks))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import sympy as sp
 
@@ -51,9 +51,18 @@ _FORMULA = re.compile(
     r"(?=,? \+ \.\.\.|, |; |: | is | has | every |\. |/l\.|\.?$)"
 )
 _NUMBER = r"-?\d+(?:\.\d+)?(?:e-?\d+)?(?:/\d+)?"
-_JOINS = tuple(
+
+
+def _power(found: re.Match[str]) -> str:
+    mantissa = "" if found[1] == "1" else rf"{found[1]}\times "
+    return f"${mantissa}10^{{{found[2].replace('+', '')}{found[3]}}}$"
+
+
+_JOINS: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = tuple(
     (re.compile(pattern), replacement)
     for pattern, replacement in (
+        (r"(?<![\w.$])(\d(?:\.\d+)?)e([+-])0*(\d+)", _power),
+        (r"\(\$([^$]+)\$\) \(\$([^$]+)\$\)\^2", r"$(\1)\\,(\2)^2$"),
         (r"(?<![\w/$])1/\$", "$1/"),
         (r"(?<![\w/])1/\(1 \$(a_1)\$\)", r"$1/\1$"),
         (r"(?<![\w/])1/\((\d) \$(a_\d)\$\)", r"$1/(\1 \2)$"),
@@ -67,6 +76,8 @@ _JOINS = tuple(
         (rf"\$ \(({_NUMBER})\)", r"\\,(\1)$"),
         (r"\$(C_W|\\sigma|\\kappa)\$ \$(?=\\left|\\sigma|\\ell)", r"$\1\\,"),
         (rf"\$ ([=<>]) ({_NUMBER})(?=[\s,;:.)]|$)(?!\.\d)", r" \1 \2$"),
+        (rf"\$ ~ ({_NUMBER})(?=[\s,;:.)]|$)(?!\.\d)", r" \\sim \1$"),
+        (r"\$ ~ \$", r" \\sim "),
         (r"(?<=\$) \+ \.\.\.", r" + $\\dots$"),
         (r"\$ ([=<>+-]|\$\\ge\$) \$", r" \1 "),
     )

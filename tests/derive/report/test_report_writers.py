@@ -10,7 +10,8 @@ from derive.report.html import write_html
 from derive.report.inline import runs
 from derive.report.latex import write_latex
 from derive.report.markdown import write_markdown
-from derive.report.tex import ratio_tex, sentence, tex, was_rounded
+from derive.report.sentences import sentence
+from derive.report.tex import ratio_tex, tex, was_rounded
 
 SVG = '<?xml version="1.0"?>\n<svg width="1"><path d="M0"/></svg>'
 DOCUMENT = Document(
@@ -67,7 +68,7 @@ def test_latex_escapes_every_special_character():
     assert r"A \& B \textless{}tags\textgreater{}" in text and r"50 \% of $x_1$" in text
     assert r"c\_d" in text and r"5 \# 6" in text
     assert text.count(r"\begin{") == text.count(r"\end{")
-    assert text.count(r"\includesvg") == 3
+    assert text.count(r"\includegraphics") == 3
 
 
 def test_figures_and_code_are_found_wherever_they_are():
@@ -82,11 +83,14 @@ def test_a_lone_dollar_or_backtick_is_text():
 @pytest.mark.parametrize(
     ("plain", "shown"),
     [
-        ("K* > 0", "$K^\\star$ > 0"),
-        ("<s s''>_K = 0", "$\\left\\langle\\sigma\\sigma''\\right\\rangle_K$ = 0"),
-        ("C_W = 1/2*sqrt(2).", "$C_W$ = $\\frac{\\sqrt{2}}{2}$."),
-        ("beyond l ~ 12", "beyond $\\ell$ ~ 12"),
+        ("K* > 0", "$K^\\star > 0$"),
+        ("<s s''>_K = 0", "$\\left\\langle\\sigma\\sigma''\\right\\rangle_K = 0$"),
+        ("C_W = 1/2*sqrt(2).", "$C_W = \\frac{\\sqrt{2}}{2}$."),
+        ("beyond l ~ 12", "beyond $\\ell \\sim 12$"),
         ("sigma'' of relu", "$\\sigma''$ of relu"),
+        ("K' = K + (-2) K^2 + ...: K falls", "$K' = K + (-2)\\,K^{2} + \\dots$: $K$ falls"),
+        ("for K from 1e-08 to 1000", "for $K$ from $10^{-8}$ to 1000"),
+        ("sigma of z*sin(z)+z**2", "$\\sigma$ of z*sin(z)+z**2"),
         ("x = __import__('os')", "x = __import__('os')"),
     ],
 )
