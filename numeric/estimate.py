@@ -1,6 +1,7 @@
 """How far off a flow's numbers are: some inputs again, by other routes and with finer rules.
 
-The recursions close on any subset of the inputs, so a flow of a few of them costs little.
+The recursions close on any subset of the inputs, so a flow of a few of them costs little and shows the errors of their
+entries, carried through all layers. The few are those that are hardest to integrate, and random ones.
 """
 
 from __future__ import annotations
@@ -13,40 +14,111 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from numeric.brackets import Functions, Plan
+from numeric.brackets import (
+    Functions,
+    Plan,
+    QuadruplePlan,
+    chosen_options,
+    make_quadruple_plan,
+    quadruple_slots,
+    sorted_quadruples,
+)
+from numeric.brackets.quadplan import POSITIONS
 from numeric.core import Tensors
+from numeric.engine import choose, four_point
 from numeric.errors import NumericError
 from numeric.inputs import HYPERPARAMETERS, Parameters
 from numeric.run import Run
 
+INPUTS = 6
+FINER, FINEST = 1e-2, 1e-14
+SAFETY = 3.0
+SAMPLE = 20000  # quadruples among which the hardest one is sought
+
 
 def estimate(run: Run, X: jax.Array, output: Tensors, plans: Sequence[Plan]) -> dict[str, float]:
-    """Compare with a finer, separately planned evaluation on a few inputs: the recursions close on any subset.
+    """{tensor: error at the last layer relative to the tensor's largest entry}; infinite where it cannot be found.
 
-    The inputs are the one of largest and the one of smallest norm, and the two that are most alike, in reversed order,
-    so that other pairs are conditioned on. Smooth activations with closed forms are compared with the generic engine.
-    An estimate that cannot be made is infinite.
+    Three times the largest difference from a second evaluation on `hardest_inputs` (all inputs, if there are at most
+    six), plus rounding. The second evaluation is in float64; its rules are made for a tolerance 100 times smaller, from
+    its own kernels; conditioned series are conditioned on other pairs than the plan in use did, and smooth activations
+    with closed forms go through the generic series. Piecewise linear ones know one route, there only its rule is finer.
     """
-    gram = np.asarray(X @ X.T, dtype=float)
-    norm = np.sqrt(np.maximum(np.diagonal(gram), 1e-300))
-    rho = np.abs(gram) / np.outer(norm, norm) - 2 * np.eye(len(norm))
-    alike = np.unravel_index(np.argmax(rho), rho.shape)
-    chosen = sorted({int(np.argmax(norm)), int(np.argmin(norm)), *(int(i) for i in alike)}, reverse=True)
-    own = Parameters(**{name: getattr(run.parameters, name).astype(jnp.float64) for name in HYPERPARAMETERS})
-    finer = max(run.tolerance * 1e-2, 1e-14)
-    other = Run(_by_quadrature(run.functions), run.steps, run.names, run.widths, own, finer)
+    parameters = Parameters(**{name: getattr(run.parameters, name).astype(jnp.float64) for name in HYPERPARAMETERS})
+    inputs = X.astype(jnp.float64)
+    quadruples = plans[-1].quadruples if plans and run.quads else None
+    labels = hardest_inputs(np.asarray(inputs), np.asarray(output["K"], dtype=float), quadruples)
+    functions = _by_quadrature(run.functions)
+    finer = max(run.tolerance * FINER, FINEST)
+    other = _Second(functions, run.steps, run.names, run.widths, parameters, finer)
+    if quadruples is not None and quadruples.route == "conditioned":
+        slots = quadruple_slots(labels[sorted_quadruples(len(labels))], quadruples.size)
+        other.avoid = chosen_options(quadruples)[slots]
     try:
-        reference, _ = other.concrete(X[np.asarray(chosen)].astype(jnp.float64), {run.depth})
+        with np.errstate(all="ignore"):  # what cannot be integrated is found out by its result
+            again = other.concrete(inputs[labels], {run.depth})[0][run.depth]
     except NumericError:
         return {name: float("inf") for name in run.names}
+    rounding = 2 * run.depth * float(jnp.finfo(X.dtype).eps)
     errors = {}
     for name in run.names:
         full = np.asarray(output[name], dtype=float)
-        part = full[np.ix_(*[chosen] * full.ndim)]
-        largest = max(float(np.max(np.abs(full))), 1e-300)
-        errors[name] = float(np.max(np.abs(part - np.asarray(reference[run.depth][name])))) / largest
-    rounding = float(jnp.finfo(X.dtype).eps) * 2 * run.depth
-    return {name: 3 * error + rounding for name, error in errors.items()}
+        difference = np.abs(full[np.ix_(*[labels] * full.ndim)] - np.asarray(again[name])).max()
+        errors[name] = SAFETY * float(difference) / max(float(np.abs(full).max()), 1e-300) + rounding
+    return errors
+
+
+class _Second(Run):
+    """A run that conditions on other pairs than those to `avoid` (options of the sorted quadruples)."""
+
+    avoid: np.ndarray | None = None
+
+    def plan(self, kernels: np.ndarray, layer: int) -> Plan:
+        if not self.quads or self.avoid is None:
+            return super().plan(kernels, layer)
+        plan = choose(self.functions, kernels, self.pairs, (), self.tolerance)
+        patterns = four_point(self.quads)
+        try:
+            four = make_quadruple_plan(self.functions, kernels, patterns, self.tolerance, avoid=self.avoid)
+        except NumericError:  # other pairs are no good here: finer rules on the same ones
+            four = make_quadruple_plan(self.functions, kernels, patterns, self.tolerance)
+        return replace(plan, quadruples=four)
+
+
+def hardest_inputs(X: np.ndarray, K: np.ndarray, plan: QuadruplePlan | None, count: int = INPUTS) -> np.ndarray:
+    """Sorted labels: the largest input, the most alike two, the most opposite two, those of the hardest series, others.
+
+    Alike and opposite are judged at the input, where they are exact; the hardest series is the one with the largest
+    conditional covariance given the pair that the plan conditions on.
+    """
+    size = len(X)
+    gram = X @ X.T
+    norm = np.sqrt(np.maximum(np.diagonal(gram), 1e-300))
+    cosine = np.where(np.eye(size, dtype=bool), 0.0, gram / np.outer(norm, norm))
+    order = [int(np.argmax(norm))]
+    order += [int(i) for extreme in (np.argmax, np.argmin) for i in np.unravel_index(extreme(cosine), cosine.shape)]
+    random = np.random.default_rng(0)
+    if plan is not None and plan.route == "conditioned" and size > count:
+        order += _hardest_quadruple(K, plan, random)
+    order += [int(i) for i in random.permutation(size)]
+    return np.array(sorted(list(dict.fromkeys(order))[:count]))
+
+
+def _hardest_quadruple(K: np.ndarray, plan: QuadruplePlan, random: np.random.Generator) -> list[int]:
+    """The labels of the largest |kappa_cd| given (a, b), among a sample of quadruples."""
+    quadruples = sorted_quadruples(plan.size)
+    rows = random.permutation(len(quadruples))[:SAMPLE]
+    picked = np.take_along_axis(quadruples[rows], np.array(POSITIONS)[chosen_options(plan)[rows]], axis=1)
+    a, b, c, d = picked.T
+    variance = np.maximum(K[a, a], 1e-300)
+    rest = K[b, b] - K[a, b] ** 2 / variance
+    own = rest > 1e-12 * K[b, b]
+
+    def residual(i: np.ndarray, j: np.ndarray) -> np.ndarray:
+        return K[i, j] - K[a, i] * K[a, j] / variance
+
+    second = np.where(own, residual(b, c) * residual(b, d) / np.where(own, rest, 1.0), 0.0)
+    return [int(i) for i in picked[np.argmax(np.abs(residual(c, d) - second))]]
 
 
 @lru_cache(maxsize=64)

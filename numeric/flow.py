@@ -64,11 +64,14 @@ def flow(
     number or one value a layer. `activation` is a name, a formula in z or a module written by `derive generate`.
     `tensors` asks for some of K Theta V G1 D F H1 A B P Q R S T U (and what they depend on; all that exist by default),
     `layers` for the layers to keep ("all", "last", or numbers). `tolerance` is the accuracy of four-point brackets
-    relative to the largest entry (pairs are more accurate), `memory` a budget in bytes; `devices`, e.g. jax.devices(),
-    spreads the work over them, and over processes under jax.distributed; `progress` shows a bar.
+    relative to the largest entry (pairs are more accurate); `f.error` estimates what was reached. `memory` is a budget
+    in bytes: tensors that do not fit in one go are computed block by block, and what cannot fit is refused (see
+    `numeric.memory` for what is counted). `devices`, e.g. jax.devices(), spreads the brackets over them, and over
+    processes under jax.distributed. `progress` shows a bar, by default on terminals when a run takes long.
 
     Under jax.jit, jax.grad and jax.vmap pass `plan=f.plan` of a flow f at nearby values: nothing is then looked at, and
-    the result is a pure function of X and the hyperparameters.
+    the result is a pure function of X and the hyperparameters. Outside of them a plan saves the time of making one; how
+    well it suits these inputs, `f.error` tells.
 
     >>> f = flow("tanh", [[1.0, 0.0], [0.6, 0.8]], depth=2, width=10, tensors="Theta")
     >>> [round(float(x), 6) for x in f.K[0]]

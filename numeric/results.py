@@ -46,7 +46,7 @@ class Flow:
 
     `widths` is (n_0, n_1, ..., n_{L-1}); every finite-width tensor of layer l carries 1/n_{l-1} = 1/widths[l-1].
     `parameters` holds the per-layer C_b, C_W, lambda_b, lambda_W (arrays of L values). `error` maps each tensor to an
-    estimate of its numerical error relative to its largest entry; it is computed when first asked for. `plan` can be
+    estimate of its numerical error relative to its largest entry, computed when first asked for. `plan` can be
     given to `flow` again, under `jax.jit`, `jax.grad` or `jax.vmap`. A flow is a pytree.
     """
 
@@ -91,7 +91,12 @@ class Flow:
 
     @property
     def error(self) -> dict[str, float]:
-        """{tensor: numerical error relative to its largest entry}, estimated by an independent finer evaluation."""
+        """{tensor: numerical error at the output layer, relative to the tensor's largest entry}.
+
+        Three times the largest difference from a second, finer evaluation by other routes on at most six inputs, those
+        that are hardest to integrate among them, plus rounding: see `numeric.estimate`. For more inputs it is no bound:
+        entries of other inputs may be worse. Infinity says that there is no second evaluation to compare with.
+        """
         if self._error is None:
             if self._estimate is None:
                 raise NumericError("A flow inside jit, grad or vmap has no error estimate: ask one outside.")

@@ -21,7 +21,7 @@ import numpy as np
 
 from numeric.brackets.check import quadruple_errors
 from numeric.brackets.functions import Functions
-from numeric.brackets.gather import block, entries, tensor
+from numeric.brackets.gather import block, entries, quadruple_slots, tensor
 from numeric.brackets.pairs import pair_brackets
 from numeric.brackets.plan import PairPlan, make_pair_plan, needs_no_plan
 from numeric.brackets.quadplan import (
@@ -29,6 +29,7 @@ from numeric.brackets.quadplan import (
     Pattern,
     QuadruplePlan,
     arrangements,
+    chosen_options,
     make_quadruple_plan,
     sorted_quadruples,
 )
@@ -43,6 +44,7 @@ __all__ = [
     "QuadruplePlan",
     "arrangements",
     "block",
+    "chosen_options",
     "entries",
     "make_pair_plan",
     "make_plan",
@@ -51,6 +53,7 @@ __all__ = [
     "pair_brackets",
     "quadruple_brackets",
     "quadruple_errors",
+    "quadruple_slots",
     "sorted_quadruples",
     "tensor",
     "unique_quadruples",

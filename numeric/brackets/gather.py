@@ -45,6 +45,11 @@ def tensor(unique: Array, patterns: Iterable[Pattern], pattern: Pattern, size: i
     return entries(unique, patterns, pattern, size, labels)
 
 
+def quadruple_slots(labels: np.ndarray, size: int) -> np.ndarray:
+    """Rows of `sorted_quadruples(size)` at which sorted labels, shape (B, 4), stand."""
+    return np.asarray(_slot([jnp.asarray(labels[:, place], jnp.int64) for place in range(4)], size))
+
+
 def _columns(patterns: tuple[Pattern, ...], pattern: Pattern) -> np.ndarray:
     """Code of the permutation that sorts the labels -> column of `arrangements` with the orders so permuted."""
     index = {p: i for i, p in enumerate(arrangements(tuple(sorted(p)) for p in patterns))}  # type: ignore[misc]

@@ -7,7 +7,6 @@ import sys
 import numpy as np
 import pytest
 
-import numeric.memory
 from numeric import NumericError, flow
 from numeric.memory import needs, rows_within
 
@@ -17,6 +16,7 @@ NETWORK = {"depth": 3, "width": [4, 6], "C_b": 0.1, "C_W": 1.3, "lambda_b": 0.2,
 
 def test_blocks_of_rows_give_the_same_numbers(monkeypatch):
     """Five inputs, two rows at a time: the last block overlaps the one before."""
+    import numeric.memory
     import numeric.run
 
     blocks = []
