@@ -97,6 +97,7 @@ def test_default_rates_are_ones_and_scalars_broadcast():
     np.testing.assert_allclose(scaled, 2 * plain, rtol=1e-14)
 
 
+@pytest.mark.equation("infinity.4")
 def test_a_step_of_gradient_descent_is_the_taylor_series_of_the_contractions():
     """z - z_0 = -eta H e + eta^2/2 dH e e - eta^3/6 ddI e e e + O(eta^4): seed 004, (infinity.4)."""
     apply, shapes = MODELS["mlp"]

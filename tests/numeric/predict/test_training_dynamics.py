@@ -60,6 +60,35 @@ def test_ntk_and_dntk_in_time(toy, steps):
     assert np.abs(dntk - d.dntk(steps)).max() < 1e-11
 
 
+@pytest.mark.equation("infinity.119")
+@pytest.mark.equation("infinity.121")
+@pytest.mark.equation("infinity.122")
+@pytest.mark.equation("infinity.124")
+@pytest.mark.parametrize("steps", [1, 2, 9])
+def test_the_damping_force_summed_over_steps_is_the_interacting_output(toy, steps):
+    """The force from our NTK and dNTK in time, put into the printed sums; the output from the coupled updates."""
+    eta, t, net = 0.7 / largest(toy), toy.train, toy.tensors()
+    d = dynamics(toy, GradientDescent(eta))
+    H, trained = toy.mean_ntk, toy.mean_ntk[np.ix_(toy.train, toy.train)]
+    forces, errors = [], net.z[:, t] - toy.y.T
+    for s in range(steps):
+        force = -np.einsum("ijda,ja->id", d.ntk_change(s)[..., t], errors)
+        force += eta / 2 * np.einsum("ijkdab,ja,kb->id", d.dntk(s)[..., t, :][..., t], errors, errors)
+        cubic = net.ddI[..., t, :, :][..., t, :][..., t]
+        forces.append(force - eta**2 / 6 * np.einsum("ijkldabc,ja,kb,lc->id", cubic, errors, errors, errors))
+        errors = errors - eta * errors @ trained
+    outputs = [coupled_updates(net, toy.y, t, eta, s)[0][1] for s in range(steps + 1)]
+    evolve = [np.linalg.matrix_power(np.eye(len(t)) - eta * trained, s) for s in range(steps)]
+    on_training = eta * sum(forces[s][:, t] @ evolve[steps - 1 - s] for s in range(steps))
+    anywhere = eta * sum(forces[s] - outputs[s][:, t] @ H[t] for s in range(steps))
+    weights = np.linalg.solve(trained, H[t])
+    summed = eta * sum(f - f[:, t] @ weights for f in forces) + outputs[-1][:, t] @ weights
+    scale = 1e-11 * np.abs(outputs[-1]).max()
+    assert np.abs(on_training - outputs[-1][:, t]).max() < scale
+    assert np.abs(anywhere - outputs[-1]).max() < scale
+    assert np.abs(summed - outputs[-1]).max() < scale
+
+
 ALGORITHMS = {
     "gradient descent": (lambda top: GradientDescent(0.8 / top), 400),
     "momentum": (lambda top: Momentum(0.4 / top, 0.6), 600),
