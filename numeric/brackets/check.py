@@ -1,7 +1,8 @@
 """How accurate four-point brackets came out: some entries again by another route, with finer rules.
 
 For pair-conditioned series the entries of a few inputs are conditioned on other pairs, (ac|bd) instead of (ab|cd), with
-smaller steps and more terms; closed forms are compared with the series. Nothing of the first evaluation's plan is used.
+smaller steps and more terms; closed forms are compared with the series; nested quadratures are done in another order
+of the labels. Nothing of the first evaluation's plan is used.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import numpy as np
 from jax import Array
 
 from numeric.brackets.functions import Functions
+from numeric.brackets.nestedplan import nested_values
 from numeric.brackets.plan import correlations
 from numeric.brackets.quadplan import (
     PATTERNS,
@@ -64,7 +66,11 @@ def quadruple_errors(
         again = make_quadruple_plan(other, kernel, patterns, tolerance, avoid=avoid)
     except NumericError:
         return dict.fromkeys(patterns, float("inf"))
-    reference = np.asarray(_evaluate(other, patterns, again, jnp.asarray(kernel)))
+    reference = np.zeros((len(part), len(arrangements(patterns))))
+    if again.buckets:
+        reference = np.array(_evaluate(other, patterns, replace(again, nested=()), jnp.asarray(kernel)))
+    for bucket in again.nested:
+        reference[np.asarray(bucket.slots)] = nested_values(other, arrangements(patterns), bucket, kernel)
     values = np.asarray(unique, dtype=float)
     rounding = 8 * float(jnp.finfo(unique.dtype).eps)
     errors = {}

@@ -59,6 +59,11 @@ class Functions:
         if self.parity not in (-1, 0, 1):
             raise NumericError(f"{self.name}: parity is +1, -1 or 0, not {self.parity}.")
 
+    @property
+    def kinked(self) -> bool:
+        """Whether some derivative jumps at zero."""
+        return self.family in ("piecewise-linear", "piecewise-smooth")
+
     def kinks_at(self, order: int) -> bool:
         """Whether sigma^(order) jumps at zero."""
         if self.family == "piecewise-linear":

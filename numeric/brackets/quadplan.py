@@ -11,8 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from functools import lru_cache
-from itertools import combinations, combinations_with_replacement, permutations
+from itertools import combinations
 from typing import NamedTuple
 
 import jax
@@ -21,7 +20,9 @@ import numpy as np
 
 from numeric.brackets.functions import Functions
 from numeric.brackets.hermite import half_line
+from numeric.brackets.nestedplan import NestedBucket, plan_nested
 from numeric.brackets.orthant import sign4
+from numeric.brackets.patterns import PATTERNS, Pattern, arrangements, sorted_quadruples
 from numeric.brackets.plan import (
     EXACT_EXPONENTIALS,
     check_kernel,
@@ -33,25 +34,13 @@ from numeric.brackets.plan import (
 )
 from numeric.errors import NumericError
 
-Pattern = tuple[int, int, int, int]
-PATTERNS: tuple[Pattern, ...] = ((0, 0, 0, 0), (0, 0, 1, 1), (1, 1, 1, 1), (0, 1, 1, 2), (1, 1, 1, 3), (1, 1, 2, 2))
 POSITIONS = ((0, 1, 2, 3), (0, 2, 1, 3), (0, 3, 1, 2), (1, 2, 0, 3), (1, 3, 0, 2), (2, 3, 0, 1))
 LONGEST = 512
 LONG = 24
 SINGULAR = 1e-6
+LARGE = 4.0  # variance from which nested quadrature may be cheaper
 CORRELATIONS = np.concatenate([np.linspace(0, 0.9, 19), [0.925, 0.95, 0.97, 0.99, 1.0]])
 SPREADS = np.concatenate([[0.0, 1e-3, 0.01, 0.03], np.linspace(0.1, 1, 10)])
-
-
-def arrangements(patterns: Iterable[Pattern]) -> tuple[Pattern, ...]:
-    """All distinct orderings of the derivative orders, the components that are stored for a sorted quadruple."""
-    return tuple(sorted({p for pattern in patterns for p in permutations(pattern)}))  # type: ignore[misc]
-
-
-@lru_cache(maxsize=8)
-def sorted_quadruples(size: int) -> np.ndarray:
-    """All a <= b <= c <= d below `size`, shape (U, 4), in lexicographic order."""
-    return np.array(list(combinations_with_replacement(range(size), 4)), dtype=np.int32).reshape(-1, 4)
 
 
 @jax.tree_util.register_dataclass
@@ -78,7 +67,8 @@ class QuadruplePlan:
     """Made by `make_quadruple_plan`; `error` is the aim, relative to the largest entry of each tensor (for sign rules:
     measured). What was reached, `numeric.brackets.quadruple_errors` measures.
 
-    `rule` holds nodes and weights for the four-variate sign expectation, where `route` uses it.
+    `rule` holds nodes and weights for the four-variate sign expectation, where `route` uses it. On the route
+    "conditioned" each quadruple is in one of the `buckets` or in one of `nested`.
     """
 
     buckets: tuple[Bucket, ...]
@@ -86,6 +76,7 @@ class QuadruplePlan:
     error: jax.Array
     size: int = field(metadata={"static": True})
     route: str = field(metadata={"static": True})  # "conditioned", "stein", "linear" or "exponential"
+    nested: tuple[NestedBucket, ...] = ()  # what the series cannot do, and everything of kinked activations
 
 
 def term_sizes(functions: Functions, orders: Iterable[int], variance: float, step: float, longest: int) -> np.ndarray:
@@ -209,7 +200,7 @@ def _choose(quadruples: np.ndarray, need: np.ndarray, gap: np.ndarray) -> tuple[
 
 
 def chosen_options(plan: QuadruplePlan) -> np.ndarray:
-    """The option (index into POSITIONS) by which each sorted quadruple is conditioned."""
+    """The option (index into POSITIONS) by which each sorted quadruple is conditioned (0 where it is not)."""
     out = np.zeros(len(sorted_quadruples(plan.size)) + 1, dtype=np.int32)
     for bucket in plan.buckets:
         out[np.asarray(bucket.slots)] = np.asarray(bucket.options)
@@ -252,12 +243,10 @@ def make_quadruple_plan(
         return QuadruplePlan((), rule, error, size, route)
     if functions.family == "exponential" and variance > EXACT_EXPONENTIALS:
         return QuadruplePlan((), None, jnp.asarray(1e-14), size, "exponential")
-    if functions.family == "piecewise-smooth":
-        raise NumericError(
-            f"{functions.name}: four-point brackets of an activation with a kink that is not piecewise linear are not "
-            "available; K and Theta are."
-        )
     quadruples = sorted_quadruples(size)
+    if functions.family == "piecewise-smooth":
+        nested, error = plan_nested(functions, K, patterns, np.arange(len(quadruples)), tolerance, avoid is not None)
+        return QuadruplePlan((), None, jnp.asarray(max(error, tolerance)), size, "conditioned", nested)
     orders = sorted({k for p in patterns for k in p})
     step = converged_step(functions, patterns, variance, tolerance)
     couples = sorted({pair for p in patterns for pair in combinations(p, 2)})
@@ -267,16 +256,17 @@ def make_quadruple_plan(
     lengths = series_lengths(sizes, 0.1 * tolerance)
     need, spread, lower, gap = _needs(K, lengths, variance)
     option, length = _choose(quadruples, need, gap) if avoid is None else _choose_other(quadruples, need, gap, avoid)
-    if length.max() > LONGEST:
-        raise NumericError(
-            f"{functions.name}: with variances up to {variance:.3g} some four-point brackets need series of more than "
-            f"{LONGEST} terms; the inputs are too large, or too nearly coplanar at that size."
-        )
+    sharp = length > LONGEST
+    if variance > LARGE and _series_seconds(size, step, length, tolerance) > _nested_seconds(quadruples):
+        sharp[:] = True
+    nested, error = (), tolerance
+    if sharp.any():
+        nested, error = plan_nested(functions, K, patterns, np.flatnonzero(sharp), tolerance, avoid is not None)
     picked = np.take_along_axis(quadruples, np.array(POSITIONS)[option], axis=1)
     single = picked[:, 0] == picked[:, 1]
     buckets = []
     for alone in (True, False):
-        members = np.flatnonzero(single == alone)
+        members = np.flatnonzero((single == alone) & ~sharp)
         if not members.size:
             continue
         if alone:
@@ -291,7 +281,20 @@ def make_quadruple_plan(
                 work = _Work(quadruples, option, picked, length, spread, part, alone)
                 upward = spread_out and variance > 1e-3 and tolerance > 1e-11
                 buckets.append(_bucket(functions, work, sizes, its_step, smooth, tolerance, upward))
-    return QuadruplePlan(tuple(buckets), None, jnp.asarray(tolerance), size, "conditioned")
+    return QuadruplePlan(tuple(buckets), None, jnp.asarray(max(error, tolerance)), size, "conditioned", nested)
+
+
+def _series_seconds(size: int, step: float, length: np.ndarray, tolerance: float) -> float:
+    """A rough guess at what pair-conditioned series cost."""
+    nodes = np.pi * (gaussian_radius(0.1 * tolerance) / step) ** 2
+    terms = float(np.minimum(length, LONGEST).max())
+    return (size**2 / 6 + 1) * nodes * terms * (12 * size**2 + 400 * size) / 4e9
+
+
+def _nested_seconds(quadruples: np.ndarray) -> float:
+    """A rough guess at what nested quadrature costs."""
+    distinct = int((np.diff(quadruples, axis=1) > 0).all(axis=1).sum())
+    return 0.2 * distinct + 0.01 * len(quadruples)
 
 
 def sign_rule(functions: Functions, K: np.ndarray, tolerance: float) -> tuple[tuple[jax.Array, jax.Array], jax.Array]:

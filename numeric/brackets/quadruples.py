@@ -21,6 +21,7 @@ from numeric.brackets.exponential import exponential_brackets
 from numeric.brackets.functions import Functions
 from numeric.brackets.gather import block, tensor
 from numeric.brackets.kinked import linear_quadruples, merged
+from numeric.brackets.nestedplan import fill_nested
 from numeric.brackets.quadplan import (
     PATTERNS,
     POSITIONS,
@@ -62,6 +63,8 @@ def _conditioned_series(functions: Functions, components: tuple[Pattern, ...], p
     out = jnp.zeros((count + 1, len(components)), K.dtype)
     for bucket in plan.buckets:
         out = _fill(functions, components, bucket, K, out)
+    for nested in plan.nested:
+        out = fill_nested(functions, components, nested, K, out)
     return out[:count]
 
 
