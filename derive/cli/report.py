@@ -40,7 +40,7 @@ def command(activations: tuple[str, ...], output: Path, pdf: bool, as_json: bool
         print_json({"files": [str(file) for file in files]})
         return
     for file in files:
-        if file.suffix in (".html", ".pdf"):
+        if file.parent == output and file.suffix in (".html", ".pdf"):
             click.echo(f"{file}")
     click.echo("Markdown and LaTeX sources are beside them.")
 

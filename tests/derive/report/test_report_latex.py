@@ -42,7 +42,10 @@ def complaints(source: str) -> list[str]:
         elif mark and (not open_ or open_.pop() != closing.get(mark, mark)):
             found.append(f"unmatched {token[0]} near {body[max(0, token.start() - 40) : token.end()]!r}")
     found += [f"left open: {mark}" for mark in open_] + (["an odd number of $"] if inside_math else [])
-    found += [f"unknown command \\{c}" for c in sorted(set(re.findall(r"(?<!\\)(?:\\\\)*\\([a-zA-Z]+)", body)) - set(_KNOWN.split()))]
+    found += [
+        f"unknown command \\{c}"
+        for c in sorted(set(re.findall(r"(?<!\\)(?:\\\\)*\\([a-zA-Z]+)", body)) - set(_KNOWN.split()))
+    ]
     return found + [f"letter {c!r}" for c in sorted(set(body)) if ord(c) > 126]
 
 
