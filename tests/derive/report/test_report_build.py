@@ -116,7 +116,7 @@ def test_command_lists_its_files(tmp_path):
     assert {f"{tmp_path}/softplus.{kind}" for kind in ("html", "md", "tex")} <= set(files)
     assert all((tmp_path / file).exists() for file in files)
     shown = CliRunner().invoke(command, ["softplus", "-o", str(tmp_path)]).stdout.split()
-    assert shown[0] == f"{tmp_path}/softplus.html" and not any("_files" in word for word in shown)
+    assert shown[0] == f"{tmp_path}/softplus.html" and not any("_files/" in word for word in shown)
 
 
 def test_a_stopped_write_leaves_the_old_file(tmp_path, monkeypatch):
