@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import re
 import types
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
 
@@ -55,6 +56,8 @@ def select(steps: Steps, tensors: Any) -> tuple[str, ...]:
     """The requested tensors and all that they depend on, in the order of evaluation; None asks for all."""
     if tensors is None:
         return tuple(steps)
+    if not isinstance(tensors, Iterable):
+        raise NumericError(f"tensors is a name or a list of names among {' '.join(steps)}, not {tensors!r}.")
     wanted = {"K"}
     queue = [tensors] if isinstance(tensors, str) else list(tensors)
     while queue:

@@ -6,7 +6,7 @@ concrete kernels, and the layer step, compiled once, does the rest.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any
 
@@ -130,16 +130,17 @@ def _layers_to_keep(layers: str | Sequence[int], depth: int) -> set[int]:
         return set(range(1, depth + 1))
     if layers == "last":
         return {depth}
-    if isinstance(layers, str) or any(not isinstance(l, int | np.integer) or not 1 <= l <= depth for l in layers):
+    numbers = list(layers) if isinstance(layers, Iterable) and not isinstance(layers, str) else [0]
+    if any(isinstance(l, bool) or not isinstance(l, int | np.integer) or not 1 <= l <= depth for l in numbers):
         raise NumericError(f'layers is "all", "last" or a list of numbers from 1 to {depth}.')
-    return {int(l) for l in layers} | {depth}
+    return {int(l) for l in numbers} | {depth}
 
 
 def _tolerance(tolerance: float | None, kind: Any) -> float:
     if tolerance is None:
         return TOLERANCE[kind]
-    if not 1e-15 <= float(tolerance) <= 0.1:
-        raise NumericError(f"tolerance lies between 1e-15 and 0.1; {tolerance} does not.")
+    if not isinstance(tolerance, int | float | np.number) or not 1e-15 <= tolerance <= 0.1:
+        raise NumericError(f"tolerance lies between 1e-15 and 0.1; {tolerance!r} does not.")
     return float(tolerance)
 
 

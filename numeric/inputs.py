@@ -13,6 +13,7 @@ import numpy as np
 from numeric.errors import NumericError
 
 HYPERPARAMETERS = ("C_b", "C_W", "lambda_b", "lambda_W")
+LARGEST_DEPTH = 100_000
 FLOATS = {"float64": jnp.float64, "float32": jnp.float32}
 
 
@@ -40,13 +41,21 @@ def read_dtype(dtype: Any) -> Any:
     return FLOATS[name]
 
 
+def _real(values: Any) -> np.ndarray | None:
+    """An array of floats, or None if these are no real numbers."""
+    try:
+        array = np.asarray(values)
+        return array.astype(float) if array.dtype.kind in "biuf" else None
+    except (TypeError, ValueError):
+        return None
+
+
 def read_inputs(X: Any, dtype: Any) -> jax.Array:
     """X as an array of shape (N, n_0)."""
     if not is_traced(X):
-        try:
-            host = np.asarray(X, dtype=float)
-        except (TypeError, ValueError):
-            raise NumericError("X must be a rectangular array of real numbers, one row for each input.") from None
+        host = _real(X)
+        if host is None:
+            raise NumericError("X must be a rectangular array of real numbers, one row for each input.")
         if host.ndim != 2 or 0 in host.shape:
             raise NumericError(f"X must have shape (N, n_0), one row for each input; its shape is {host.shape}.")
         if not np.isfinite(host).all():
@@ -63,12 +72,16 @@ def read_depth(depth: Any) -> int:
     """L, the number of weight layers."""
     if isinstance(depth, bool) or not isinstance(depth, int | np.integer) or depth < 1:
         raise NumericError(f"depth is the number of weight layers, a whole number from 1 on, not {depth!r}.")
+    if depth > LARGEST_DEPTH:
+        raise NumericError(f"depth is at most {LARGEST_DEPTH}, not {depth}.")
     return int(depth)
 
 
 def read_widths(width: Any, depth: int, n_0: int) -> tuple[int, ...]:
     """(n_0, n_1, ..., n_{L-1}): the input dimension and the hidden widths."""
-    if isinstance(width, Sequence | np.ndarray) and not isinstance(width, str):
+    if isinstance(width, np.ndarray | jax.Array):
+        width = np.asarray(width).tolist()
+    if isinstance(width, Sequence) and not isinstance(width, str):
         widths = list(width)
         if len(widths) != depth - 1:
             raise NumericError(f"depth {depth} has {depth - 1} hidden layers, but {len(widths)} widths are given.")
@@ -93,10 +106,9 @@ def read_parameters(depth: int, dtype: Any, **given: Any) -> Parameters:
     for name in HYPERPARAMETERS:
         value = given[name]
         if not is_traced(value):
-            try:
-                value = np.asarray(value, dtype=float)
-            except (TypeError, ValueError):
-                raise NumericError(f"{name} must be a number or a sequence of {depth} numbers.") from None
+            value = _real(value)
+            if value is None:
+                raise NumericError(f"{name} must be a number or a sequence of {depth} numbers.")
             if not np.isfinite(value).all():
                 raise NumericError(f"{name} holds NaN or infinity.")
             if (value < 0).any():

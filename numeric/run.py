@@ -124,10 +124,13 @@ class Run:
         """Nothing but finite numbers goes on to the next layer."""
         for name, finite in _finite(tensors).items():
             if not bool(finite):
-                raise NonFiniteFlow(
-                    f"{name} overflows at layer {layer} of {self.depth}: off criticality the flow grows exponentially "
-                    f"with depth; change C_W or C_b, or stop at depth {max(layer - 1, 1)}."
+                advice = (
+                    "off criticality the flow grows exponentially with depth; change C_W or C_b, or stop at depth "
+                    f"{layer - 1}"
+                    if layer > 2
+                    else "scale the inputs or the hyperparameters down"
                 )
+                raise NonFiniteFlow(f"{name} overflows at layer {layer} of {self.depth}: {advice}.")
 
 
 @jax.jit

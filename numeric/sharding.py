@@ -25,6 +25,8 @@ PER_JOB = ("pairs", "labels", "targets", "options", "slots")
 
 def make_mesh(devices: Sequence[jax.Device]) -> Mesh:
     """A line of devices; their order does not matter."""
+    if not isinstance(devices, Sequence) or any(not isinstance(device, jax.Device) for device in devices):
+        raise NumericError("devices is a list of some of jax.devices().")
     if not devices:
         raise NumericError("devices is empty: give some of jax.devices().")
     return Mesh(np.asarray(devices), (AXIS,))

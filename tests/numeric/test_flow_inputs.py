@@ -33,6 +33,18 @@ X = [[1.0, 0.2], [0.3, -0.8]]
         ({"dtype": "float16"}, "dtype is float64 or float32, not float16"),
         ({"tolerance": 2.0}, "tolerance lies between"),
         ({"layers": [5]}, "layers is"),
+        ({"X": [[1.0 + 1.0j, 2.0]]}, "rectangular array of real numbers"),
+        ({"X": [[1.0, None]]}, "rectangular array of real numbers"),
+        ({"C_W": None}, "C_W must be a number"),
+        ({"width": [[4], [4, 5]]}, "A width is a whole number"),
+        ({"depth": 10**9}, "depth is at most 100000"),
+        ({"tensors": 5}, "tensors is a name or a list of names among K Theta"),
+        ({"tolerance": "fine"}, "tolerance lies between"),
+        ({"layers": 3}, "layers is"),
+        ({"layers": [True]}, "layers is"),
+        ({"memory": "8 GB"}, "memory is a budget in bytes"),
+        ({"devices": "cpu"}, "devices is a list of some of"),
+        ({"devices": []}, "devices is empty"),
         ({"X": np.ones((300, 2))}, "need about 2223 GB even row by row, more than memory=8 GB"),
     ],
 )
@@ -49,7 +61,7 @@ def test_overflow_off_criticality_names_the_layer():
 
 
 def test_overflow_of_the_kernel_at_the_first_layer():
-    with pytest.raises(NonFiniteFlow, match="K overflows at layer 1 of 2"):
+    with pytest.raises(NonFiniteFlow, match="K overflows at layer 1 of 2: scale the inputs"):
         flow("linear", [[1e200]], depth=2, width=4, tensors="K")
 
 
