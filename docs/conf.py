@@ -16,6 +16,7 @@ html_theme = "furo"
 html_static_path = ["_build/static", "static"]
 html_css_files = ["site.css"]
 html_permalinks = False
+html_show_copyright = False
 html_use_index = False
 html_domain_indices = False
 html_title = "Effective theory"

@@ -56,7 +56,7 @@ window.MathJax = {
   }},
   tex: {inlineMath: [['\\\\(', '\\\\)']], displayMath: [['\\\\[', '\\\\]']]},
   svg: {fontCache: 'local'},
-  output: {displayOverflow: 'linebreak', linebreaks: {inline: true, width: '94%'}},
+  output: {displayOverflow: 'linebreak', linebreaks: {inline: true, width: '89%'}},
   options: {ignoreHtmlClass: 'tex2jax_ignore|mathjax_ignore',
             processHtmlClass: 'tex2jax_process|mathjax_process|math|output_area',
             enableMenu: false, enableEnrichment: false, enableSpeech: false, enableBraille: false,
