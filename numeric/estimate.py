@@ -7,6 +7,7 @@ entries, carried through all layers. The few are those that are hardest to integ
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
 
@@ -24,7 +25,7 @@ from numeric.brackets import (
     sorted_quadruples,
 )
 from numeric.brackets.quadplan import POSITIONS
-from numeric.core import Tensors
+from numeric.core import Tensors, first_layer
 from numeric.engine import choose, four_point
 from numeric.errors import NumericError
 from numeric.inputs import HYPERPARAMETERS, Parameters
@@ -42,26 +43,34 @@ def estimate(run: Run, X: jax.Array, output: Tensors, plans: Sequence[Plan]) -> 
     Three times the largest difference from a second evaluation on `hardest_inputs` (all inputs, if there are at most
     six), plus rounding. The second evaluation is in float64; its rules are made for a tolerance 100 times smaller, from
     its own kernels; conditioned series are conditioned on other pairs than the plan in use did, and smooth activations
-    with closed forms go through the generic series. Piecewise linear ones know one route, there only its rule is finer.
+    with closed forms go through the generic series. Piecewise linear ones, and sums of exponentials at large variances
+    (exact there), know one route: there only its rule is finer.
     """
     parameters = Parameters(**{name: getattr(run.parameters, name).astype(jnp.float64) for name in HYPERPARAMETERS})
     inputs = X.astype(jnp.float64)
     quadruples = plans[-1].quadruples if plans and run.quads else None
     labels = hardest_inputs(np.asarray(inputs), np.asarray(output["K"], dtype=float), quadruples)
-    functions = _by_quadrature(run.functions)
-    finer = max(run.tolerance * FINER, FINEST)
-    other = _Second(functions, run.steps, run.names, run.widths, parameters, finer)
+    functions = run.functions
+    rounding = 2 * run.depth * float(jnp.finfo(X.dtype).eps)
+    if quadruples is not None and quadruples.route == "exponential":  # exact, but for exponents as large as K
+        first = first_layer(run.steps, ("K",), inputs, run.values(1))["K"]
+        rounding *= 1 + 8 * float(jnp.maximum(first.max(), output["K"].max()))
+    else:
+        functions = _by_quadrature(functions)
+    avoid = None
     if quadruples is not None and quadruples.route == "conditioned":
         slots = quadruple_slots(labels[sorted_quadruples(len(labels))], quadruples.size)
-        other.avoid = chosen_options(quadruples)[slots]
-    try:
-        with np.errstate(all="ignore"):  # what cannot be integrated is found out by its result
+        avoid = chosen_options(quadruples)[slots]
+    again: Tensors = {}
+    kernels = tuple(name for name in ("K", "Theta") if name in run.names)
+    for names in dict.fromkeys((run.names, kernels)):  # kernels alone, where the rest has no second evaluation
+        other = _Second(functions, run.steps, names, run.widths, parameters, max(run.tolerance * FINER, FINEST))
+        other.avoid = avoid
+        with np.errstate(all="ignore"), suppress(NumericError):  # what cannot be integrated shows in its result
             again = other.concrete(inputs[labels], {run.depth})[0][run.depth]
-    except NumericError:
-        return {name: float("inf") for name in run.names}
-    rounding = 2 * run.depth * float(jnp.finfo(X.dtype).eps)
-    errors = {}
-    for name in run.names:
+            break
+    errors = dict.fromkeys(run.names, float("inf"))
+    for name in again:
         full = np.asarray(output[name], dtype=float)
         difference = np.abs(full[np.ix_(*[labels] * full.ndim)] - np.asarray(again[name])).max()
         errors[name] = SAFETY * float(difference) / max(float(np.abs(full).max()), 1e-300) + rounding
