@@ -44,7 +44,8 @@ table = a.exponents()
 print(table)
 
 # %%
-Math(a.asymptotics("R", order=2).latex())
+series = a.asymptotics("R", order=2)
+Math(r"R^{(\ell)} = " + sp.latex(sp.expand(series.series)) + r" + \dots")
 
 # %% [markdown]
 # ## Does it hold?
