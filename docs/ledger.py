@@ -20,6 +20,8 @@ _MENTION = re.compile(r"\((?:infinity|∞|inf)?\.?\d[^()]*\)")
 _NUMBER = re.compile(r"(infinity|∞|10)\.(\d+)")
 _RANGE = re.compile(r"\(?(infinity|∞|10)\.(\d+)\)?\s*(?:-|–|to|\.\.\.)\s*\(?(?:(?:infinity|∞|10)\.)(\d+)")
 
+_ESCAPES = str.maketrans({c: "\\" + c for c in "*_<>|[]'\""})
+
 _COLLECTOR = """
 import pytest, sys, json
 class Collector:
@@ -92,7 +94,7 @@ def write_ledger(target: Path) -> dict[str, int]:
         shown = number.replace("infinity", "∞")
         test_cell = "<br>".join(f"`{t.split('/')[-1]}`" for t in own_tests) or "no test"
         home_cell = "<br>".join(f"`{h}`" for h in homes) or "—"
-        rows.append(f"| ({shown}) | {e['kind']} | {e['what']} | {home_cell} | {test_cell} |")
+        rows.append(f"| ({shown}) | {e['kind']} | {e['what'].translate(_ESCAPES)} | {home_cell} | {test_cell} |")
     head = (
         "# The equation ledger\n\nEvery numbered equation of the two seed chapters. Tests are collected from their "
         "markers, places from what the modules name.\n\n"
