@@ -21,7 +21,7 @@ from numeric.errors import NumericError
 
 LONGEST_SERIES = 1 << 12
 MOST_CLOSE_PAIRS = 1 << 15
-LARGE, FEW = 50.0, 256  # variance from which closed forms with powers cancel; how many such pairs go another way
+LARGE, FEW = 50.0, 256  # variance of scale z from which closed forms with powers cancel; how many pairs go another way
 EXACT_EXPONENTIALS = 4.0  # variance above which sums of exponentials do not cancel
 
 
@@ -82,6 +82,7 @@ def correlations(K: np.ndarray) -> np.ndarray:
 
 
 CHUNK = 8192
+FINEST_STEPS = (1 / 480, 2e-4)
 
 
 @partial(jax.jit, static_argnums=(0, 1))
@@ -128,15 +129,19 @@ def converged_step(
         terms = np.array([weights * np.prod([values[k] for k in product], axis=0) for product in products])
         return terms.sum(axis=1), np.abs(terms).sum(axis=1)
 
-    step = 1.0
-    while step > 2e-4:
-        (coarse, _), (fine, size) = integrals(step), integrals(step * 0.6)
-        if not np.all(np.isfinite(fine)):
+    for finest in FINEST_STEPS:  # what coarse rules all miss, such as a sharp step at zero, a fine one does not
+        (check, _), (exact, size) = integrals(1.7 * finest), integrals(finest)
+        if not np.all(np.isfinite(exact)):
             raise NumericError(f"{functions.name}: its Gaussian integrals at variance {variance:.3g} overflow.")
-        if np.all(np.abs(coarse - fine) <= max(tolerance, level) * size):
-            return step
-        step *= 0.85
-    raise NumericError(f"{functions.name}: the trapezoidal rule does not converge at variance {variance:.3g}.")
+        allowed = max(tolerance, level) * size
+        if np.all(np.abs(check - exact) <= allowed):
+            break
+    else:
+        raise NumericError(f"{functions.name}: the trapezoidal rule does not converge at variance {variance:.3g}.")
+    step = 1.0
+    while np.any(np.abs(integrals(step)[0] - exact) > allowed):
+        step = max(0.85 * step, finest)
+    return step
 
 
 def gaussian_radius(tolerance: float) -> float:
@@ -168,7 +173,8 @@ def needs_no_plan(functions: Functions) -> float:
     if functions.family == "piecewise-linear":
         return float("inf")
     if functions.family == "gaussian-erf":
-        return LARGE if len(functions.erf_form[1]) > 1 else float("inf")  # type: ignore[index]
+        _, factor, scale = functions.erf_form  # type: ignore[misc]
+        return LARGE / scale**2 if len(factor) > 1 else float("inf")
     return 0.0
 
 
