@@ -14,7 +14,7 @@ from numeric.errors import NumericError
 WHOLE = 6  # numbers per entry of a four-point tensor that a step in one go holds: brackets laid out, transposes
 BLOCK = 10  # the same per entry of a block of rows
 PLANNING = 700  # bytes per unique quadruple while a plan is made or the brackets are evaluated, beside the result
-PROGRAMS = 2e8  # bytes of compiled programs, one chunk of nodes and what the allocator keeps, whatever the size
+PROGRAMS = 2.5e8  # bytes of compiled programs, one chunk of nodes and what the allocator keeps, whatever the size
 
 
 @dataclass(frozen=True)
