@@ -43,7 +43,8 @@ mjx-container[display="true"] { max-width: 100%; }
   .columns :is(th, td):first-child { min-width: 6.3rem; } .columns :is(th, td):nth-child(2) { min-width: 3.6rem; }
   .columns :is(th, td):nth-child(3) { min-width: 1.8rem; } .columns :is(th, td):last-child { flex: 1 1 auto; } }
 @media print { nav { display: none; } body { max-width: none; } details { border: 0; } h2 { break-after: avoid; }
-  .figure, table { break-inside: avoid; } }
+  .figure, table, .equation { break-inside: avoid; } summary, summary + .equation { break-after: avoid; }
+  .figure:has(.gallery) { break-inside: auto; } .gallery { grid-template-columns: repeat(3, 1fr); } }
 """
 
 _MATHJAX = """
@@ -56,7 +57,7 @@ window.MathJax = {
   }},
   tex: {inlineMath: [['\\\\(', '\\\\)']], displayMath: [['\\\\[', '\\\\]']]},
   svg: {fontCache: 'local'},
-  output: {displayOverflow: 'linebreak', linebreaks: {inline: true, width: '89%'}},
+  output: {displayOverflow: 'linebreak', linebreaks: {inline: true, width: '89%', lineleading: 0.4}},
   options: {ignoreHtmlClass: 'tex2jax_ignore|mathjax_ignore',
             processHtmlClass: 'tex2jax_process|mathjax_process|math|output_area',
             enableMenu: false, enableEnrichment: false, enableSpeech: false, enableBraille: false,
