@@ -17,6 +17,7 @@ CODE = """
 import json, sys
 import jax
 if len(sys.argv) > 2:
+    jax.config.update("jax_cpu_collectives_implementation", "gloo")  # the default of newer versions
     jax.distributed.initialize("localhost:" + sys.argv[2], num_processes=2, process_id=int(sys.argv[3]))
 import numeric.memory
 from numeric import flow
