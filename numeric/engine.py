@@ -72,10 +72,9 @@ def missing_tensors(functions: Functions, steps: Steps) -> dict[str, str]:
             if reason:
                 missing[name] = f"{name} does not exist for {functions.name}: it needs {_shown(pattern)}, {reason}."
                 break
-        if name not in missing and functions.family == "piecewise-smooth" and (step.quads or name in ("G1", "H1")):
+        if name not in missing and functions.kinks_at(0) and name != "K":
             missing[name] = (
-                f"{name} is not available for {functions.name}: brackets of more than two factors, or with delta "
-                "functions, are computed for smooth and for piecewise-linear activations only."
+                f"{name} is not available for {functions.name}, which jumps at zero: s' is a delta function."
             )
         below = next((other for other in step.tensors if other in missing and other != name), None)
         if name not in missing and below is not None:

@@ -70,10 +70,12 @@ def sharded_unique(
 
     def part(own: list[dict[str, jax.Array]]) -> jax.Array:
         buckets = tuple(replace(b, **arrays) for b, arrays in zip(quadruples.buckets, own))  # type: ignore[arg-type]
-        return unique_quadruples(functions, K, replace(quadruples, buckets=buckets), patterns)  # type: ignore[arg-type]
+        return unique_quadruples(functions, K, replace(quadruples, buckets=buckets, nested=()), patterns)  # type: ignore[arg-type]
 
-    values = jax.lax.with_sharding_constraint(jax.vmap(part)(jobs), spread)
-    return values.sum(axis=0)
+    values = jax.lax.with_sharding_constraint(jax.vmap(part)(jobs), spread).sum(axis=0)
+    if quadruples.nested:  # few, and done on every device
+        values = values + unique_quadruples(functions, K, replace(quadruples, buckets=()), patterns)  # type: ignore[arg-type]
+    return values
 
 
 def everywhere(tree: Any, mesh: Mesh) -> Any:

@@ -23,16 +23,9 @@ from numeric.brackets.check import quadruple_errors
 from numeric.brackets.functions import Functions
 from numeric.brackets.gather import block, entries, quadruple_slots, tensor
 from numeric.brackets.pairs import pair_brackets
+from numeric.brackets.patterns import PATTERNS, Pattern, arrangements, sorted_quadruples
 from numeric.brackets.plan import PairPlan, make_pair_plan, needs_no_plan
-from numeric.brackets.quadplan import (
-    PATTERNS,
-    Pattern,
-    QuadruplePlan,
-    arrangements,
-    chosen_options,
-    make_quadruple_plan,
-    sorted_quadruples,
-)
+from numeric.brackets.quadplan import QuadruplePlan, chosen_options, make_quadruple_plan
 from numeric.brackets.quadruples import quadruple_brackets, unique_quadruples
 
 __all__ = [

@@ -18,16 +18,9 @@ from jax import Array
 
 from numeric.brackets.functions import Functions
 from numeric.brackets.nestedplan import nested_values
+from numeric.brackets.patterns import PATTERNS, Pattern, arrangements, sorted_quadruples
 from numeric.brackets.plan import correlations
-from numeric.brackets.quadplan import (
-    PATTERNS,
-    Pattern,
-    QuadruplePlan,
-    arrangements,
-    chosen_options,
-    make_quadruple_plan,
-    sorted_quadruples,
-)
+from numeric.brackets.quadplan import QuadruplePlan, chosen_options, make_quadruple_plan
 from numeric.brackets.quadruples import unique_quadruples
 from numeric.errors import NumericError
 

@@ -33,7 +33,9 @@ def without_deltas(functions: Functions, components: tuple[Pattern, ...]) -> tup
     return tuple(needed)
 
 
-def with_deltas(functions: Functions, components: tuple[Pattern, ...], values: dict[Component, Array], C: Array) -> Array:
+def with_deltas(
+    functions: Functions, components: tuple[Pattern, ...], values: dict[Component, Array], C: Array
+) -> Array:
     """The given components, (components,), from those of `without_deltas`, with the slots' covariance C (4, 4)."""
     out = []
     for pattern in components:
@@ -58,8 +60,8 @@ def _delta_slot(functions: Functions, pattern: Pattern) -> int | None:
     if alone and not any(functions.has_delta(k + 1) for i, k in enumerate(pattern) if i != slot):
         return slot
     raise NumericError(
-        f"{functions.name}: the four-point bracket with derivative orders {tuple(sorted(pattern))} holds delta functions "
-        "and does not exist where inputs coincide; what needs it, derivatives included, is not available."
+        f"{functions.name}: the four-point bracket with derivative orders {tuple(sorted(pattern))} holds delta "
+        "functions and does not exist where inputs coincide; what needs it, derivatives included, is not available."
     )
 
 

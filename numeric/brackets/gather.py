@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from numeric.brackets.quadplan import Pattern, arrangements
+from numeric.brackets.patterns import Pattern, arrangements
 
 NETWORK = ((0, 1), (2, 3), (0, 2), (1, 3), (1, 2))
 LARGEST_INT32 = 300  # labels up to which the index of a quadruple is computed in 32 bits

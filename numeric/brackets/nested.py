@@ -1,4 +1,4 @@
-"""Brackets of up to four labels by nested quadrature that knows where the factors are sharp: kinks, and large variances.
+"""Brackets of up to four labels by nested quadrature that knows where the factors are sharp: kinks, large variances.
 
 With z = L x (Cholesky), the factor of label j is sharp at z_j = 0 only: a kink, or a feature of width one in standard
 deviations of sqrt(K). Seen from an earlier level, where the later labels are integrated out, the sharp places are the

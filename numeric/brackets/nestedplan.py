@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import permutations
+from itertools import pairwise, permutations
 
 import jax
 import jax.numpy as jnp
@@ -84,7 +84,9 @@ def nested_values(
 ) -> np.ndarray:
     """The bucket's rows (Q, components) on the host, by the compiled code that the plan has used already."""
     labels, nodes = np.asarray(bucket.labels), bucket.nodes.shape[0]
-    size = next(size for rungs in (FEW, FOUR) for n, size in rungs if n == nodes and (len(bucket.counts) < 4) == (rungs is FEW))
+    size = next(
+        size for rungs in (FEW, FOUR) for n, size in rungs if n == nodes and (len(bucket.counts) < 4) == (rungs is FEW)
+    )
     values = _evaluate(functions, components, bucket.counts, K[labels[:, :, None], labels[:, None, :]], (nodes, size))
     return np.take_along_axis(values, _turned(components)[np.asarray(bucket.turns)], axis=1)
 
@@ -108,7 +110,7 @@ def _unevenness(blocks: np.ndarray, order: tuple[int, ...]) -> np.ndarray:
 
 
 def _orders(K: np.ndarray, labels: np.ndarray, other: bool) -> np.ndarray:
-    """The best order of integration for each row of distinct labels, (Q, d); the best that starts elsewhere if `other`."""
+    """The best order of integration for each row of distinct labels, (Q, d); `other`: the best with another start."""
     size = labels.shape[1]
     orders = list(permutations(range(size)))
     cost = np.zeros((len(orders), len(labels)))
@@ -161,7 +163,11 @@ def plan_nested(
     The error is relative to the largest entry of each pattern. `other` asks for another order of integration.
     """
     components = arrangements(patterns)
-    if functions.kinked and without_deltas(functions, components) != components and np.any(np.diagonal(K, 0, 1, 2) == 0):
+    if (
+        functions.kinked
+        and without_deltas(functions, components) != components
+        and np.any(np.diagonal(K, 0, 1, 2) == 0)
+    ):
         raise NumericError(
             f"{functions.name}: an input has variance zero, where the delta function in its derivatives has no finite "
             "expectation; leave out that input, or give C_b > 0."
@@ -175,8 +181,9 @@ def plan_nested(
         for rung, chosen, moved in _converged(functions, components, counts, _hardest(K, labels), tolerance, largest):
             x, w = _rule(rung, rung)
             error = max(error, moved)
-            arrays = (labels[chosen], turns[chosen], members[rows[chosen]].astype(np.int32), x, w)
-            buckets.append(NestedBucket(*(jnp.asarray(a) for a in arrays), counts))
+            slots = jnp.asarray(members[rows[chosen]], jnp.int32)
+            own, turn = jnp.asarray(labels[chosen]), jnp.asarray(turns[chosen])
+            buckets.append(NestedBucket(own, turn, slots, jnp.asarray(x), jnp.asarray(w), counts))
     if not error < WORST:
         raise NumericError(
             f"{functions.name}: four-point brackets with variances up to {np.max(K):.3g} do not converge by nested "
@@ -190,7 +197,7 @@ def _grouped(
 ) -> dict[tuple[int, ...], tuple[np.ndarray, np.ndarray, np.ndarray]]:
     """{multiplicities in the order of integration: (rows, distinct labels, turns)}."""
     found: dict[tuple[int, ...], list[tuple[int, tuple[int, ...], int]]] = {}
-    distinct = [sorted(set(q), key=lambda label, q=q: (-q.count(label), label)) for q in quadruples.tolist()]
+    distinct = [[label for _, label in sorted((-q.count(x), x) for x in set(q))] for q in quadruples.tolist()]
     for size in range(1, 5):
         rows = np.array([i for i, labels in enumerate(distinct) if len(labels) == size], dtype=int)
         if not rows.size:
@@ -220,7 +227,9 @@ def _hardest(K: np.ndarray, labels: np.ndarray) -> np.ndarray:
     size = np.sqrt(np.maximum(variance, 1e-300))
     gap = np.linalg.det(blocks / (size[..., :, None] * size[..., None, :]))
     rows = np.arange(len(labels))
-    return np.stack([blocks[np.argmin(gap, axis=0), rows], blocks[np.argmax(variance.max(axis=2), axis=0), rows]], axis=1)
+    return np.stack(
+        [blocks[np.argmin(gap, axis=0), rows], blocks[np.argmax(variance.max(axis=2), axis=0), rows]], axis=1
+    )
 
 
 def _by_pattern(components: tuple[Pattern, ...], values: np.ndarray) -> np.ndarray:
@@ -253,7 +262,7 @@ def _converged(
     active = np.arange(len(blocks))
     before: np.ndarray | None = None
     out = []
-    for coarse, fine in zip(ladder, ladder[1:]):
+    for coarse, fine in pairwise(ladder):
         now = [
             _evaluate(functions, components, counts, blocks[active].reshape(-1, *blocks.shape[2:]), rung)
             for rung in ((coarse, fine) if before is None else (fine,))

@@ -22,7 +22,7 @@ from numeric.brackets.functions import Functions
 from numeric.brackets.hermite import half_line
 from numeric.brackets.nestedplan import NestedBucket, plan_nested
 from numeric.brackets.orthant import sign4
-from numeric.brackets.patterns import PATTERNS, Pattern, arrangements, sorted_quadruples
+from numeric.brackets.patterns import PATTERNS, Pattern, sorted_quadruples
 from numeric.brackets.plan import (
     EXACT_EXPONENTIALS,
     check_kernel,
@@ -32,7 +32,6 @@ from numeric.brackets.plan import (
     hermite_table,
     ladder,
 )
-from numeric.errors import NumericError
 
 POSITIONS = ((0, 1, 2, 3), (0, 2, 1, 3), (0, 3, 1, 2), (1, 2, 0, 3), (1, 3, 0, 2), (2, 3, 0, 1))
 LONGEST = 512
@@ -245,8 +244,8 @@ def make_quadruple_plan(
         return QuadruplePlan((), None, jnp.asarray(1e-14), size, "exponential")
     quadruples = sorted_quadruples(size)
     if functions.family == "piecewise-smooth":
-        nested, error = plan_nested(functions, K, patterns, np.arange(len(quadruples)), tolerance, avoid is not None)
-        return QuadruplePlan((), None, jnp.asarray(max(error, tolerance)), size, "conditioned", nested)
+        nested, moved = plan_nested(functions, K, patterns, np.arange(len(quadruples)), tolerance, avoid is not None)
+        return QuadruplePlan((), None, jnp.asarray(max(moved, tolerance)), size, "conditioned", nested)
     orders = sorted({k for p in patterns for k in p})
     step = converged_step(functions, patterns, variance, tolerance)
     couples = sorted({pair for p in patterns for pair in combinations(p, 2)})
@@ -259,9 +258,9 @@ def make_quadruple_plan(
     sharp = length > LONGEST
     if variance > LARGE and _series_seconds(size, step, length, tolerance) > _nested_seconds(quadruples):
         sharp[:] = True
-    nested, error = (), tolerance
+    nested, moved = (), 0.0
     if sharp.any():
-        nested, error = plan_nested(functions, K, patterns, np.flatnonzero(sharp), tolerance, avoid is not None)
+        nested, moved = plan_nested(functions, K, patterns, np.flatnonzero(sharp), tolerance, avoid is not None)
     picked = np.take_along_axis(quadruples, np.array(POSITIONS)[option], axis=1)
     single = picked[:, 0] == picked[:, 1]
     buckets = []
@@ -281,7 +280,7 @@ def make_quadruple_plan(
                 work = _Work(quadruples, option, picked, length, spread, part, alone)
                 upward = spread_out and variance > 1e-3 and tolerance > 1e-11
                 buckets.append(_bucket(functions, work, sizes, its_step, smooth, tolerance, upward))
-    return QuadruplePlan(tuple(buckets), None, jnp.asarray(max(error, tolerance)), size, "conditioned", nested)
+    return QuadruplePlan(tuple(buckets), None, jnp.asarray(max(moved, tolerance)), size, "conditioned", nested)
 
 
 def _series_seconds(size: int, step: float, length: np.ndarray, tolerance: float) -> float:

@@ -22,15 +22,8 @@ from numeric.brackets.functions import Functions
 from numeric.brackets.gather import block, tensor
 from numeric.brackets.kinked import linear_quadruples, merged
 from numeric.brackets.nestedplan import fill_nested
-from numeric.brackets.quadplan import (
-    PATTERNS,
-    POSITIONS,
-    Bucket,
-    Pattern,
-    QuadruplePlan,
-    arrangements,
-    sorted_quadruples,
-)
+from numeric.brackets.patterns import PATTERNS, Pattern, arrangements, sorted_quadruples
+from numeric.brackets.quadplan import POSITIONS, Bucket, QuadruplePlan
 from numeric.brackets.stein import stein_brackets
 
 CHUNK = 2048
