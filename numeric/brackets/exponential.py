@@ -9,6 +9,7 @@ from __future__ import annotations
 from itertools import product
 
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from numeric.brackets.functions import Functions
@@ -19,28 +20,30 @@ def exponential_brackets(functions: Functions, patterns: tuple[tuple[int, ...], 
     assert functions.exponentials is not None
     size = K.shape[0]
     terms = functions.exponentials
-    separate, joint = [], []
-    choices = list(product(range(len(terms)), repeat=size))
-    for choice in choices:
-        r = [terms[t][1] for t in choice]
-        own = sum(complex(r[i] * r[i]) / 2 * K[i, i] for i in range(size))
-        cross = sum(complex(r[i] * r[j]) * K[i, j] for i in range(size) for j in range(i + 1, size))
-        separate.append(own)
-        joint.append(cross)
+    rates = np.array([r for _, r in terms], dtype=complex)
+    choices = np.array(list(product(range(len(terms)), repeat=size)))
+    r = rates[choices]  # (choices, size)
+    kind = jnp.result_type(K.dtype, jnp.complex64)
+    own = sum(jnp.asarray(r[:, i] ** 2 / 2, kind)[:, None] * K[i, i] for i in range(size))
+    cross = sum(
+        jnp.asarray(r[:, i] * r[:, j], kind)[:, None] * K[i, j] for i in range(size) for j in range(i + 1, size)
+    )
+    large = jnp.real(cross) > 1  # then nothing cancels, while the factors may under- and overflow
+    small = jnp.exp(own) * jnp.expm1(jnp.where(large, 0, cross))
+    change = jnp.where(large, jnp.exp(own + cross) - jnp.exp(own), small)  # (choices, B)
+    single = {
+        (i, k): _real(sum(complex(c * r**k) * jnp.exp(complex(r * r) / 2 * K[i, i]) for c, r in terms))
+        for i in range(size)
+        for k in sorted({p[i] for p in patterns})
+    }
     rows = []
     for pattern in patterns:
-        total = jnp.zeros_like(K[0, 0])
+        weight = np.ones(len(choices), dtype=complex)
         mean = jnp.ones_like(K[0, 0])
         for i, k in enumerate(pattern):
-            mean = mean * _real(sum(complex(c * r**k) * jnp.exp(complex(r * r) / 2 * K[i, i]) for c, r in terms))
-        for choice, own, cross in zip(choices, separate, joint):
-            weight = 1 + 0j
-            for i, t in enumerate(choice):
-                weight *= complex(terms[t][0]) * complex(terms[t][1]) ** pattern[i]
-            large = jnp.real(cross) > 1  # then nothing cancels, while the factors may under- and overflow
-            small = jnp.exp(own) * jnp.expm1(jnp.where(large, 0, cross))
-            total = total + _real(weight * jnp.where(large, jnp.exp(own + cross) - jnp.exp(own), small))
-        rows.append(mean + total)
+            weight = weight * np.array([complex(c) * complex(r) ** k for c, r in terms])[choices[:, i]]
+            mean = mean * single[i, k]
+        rows.append(mean + _real((jnp.asarray(weight, kind)[:, None] * change).sum(axis=0)))
     return jnp.stack(rows)
 
 

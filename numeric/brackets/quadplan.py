@@ -37,7 +37,9 @@ POSITIONS = ((0, 1, 2, 3), (0, 2, 1, 3), (0, 3, 1, 2), (1, 2, 0, 3), (1, 3, 0, 2
 LONGEST = 512
 LONG = 24
 SINGULAR = 1e-6
-LARGE = 4.0  # variance from which nested quadrature may be cheaper
+LARGE, HUGE = 4.0, 64.0  # variances from which nested quadrature may be, and is, cheaper than series
+CANCELLING = 30.0  # variance from which closed forms with powers of z cost too many digits
+PATIENCE = 900.0  # seconds of nested quadrature, roughly, before another way is preferred
 CORRELATIONS = np.concatenate([np.linspace(0, 0.9, 19), [0.925, 0.95, 0.97, 0.99, 1.0]])
 SPREADS = np.concatenate([[0.0, 1e-3, 0.01, 0.03], np.linspace(0.1, 1, 10)])
 
@@ -236,16 +238,22 @@ def make_quadruple_plan(
     size = K.shape[-1]
     patterns = tuple(patterns)
     variance = max(float(np.max(np.diagonal(K, axis1=1, axis2=2))) * margin, 1e-300)
+    quadruples = sorted_quadruples(size)
+    affordable = _nested_seconds(quadruples) < PATIENCE
+    powers = functions.erf_form is not None and len(functions.erf_form[1]) > 1  # they cancel at large variances
+    if functions.family == "piecewise-smooth" or (
+        affordable and ((functions.family == "mehler" and variance > HUGE) or (powers and variance > CANCELLING))
+    ):
+        nested, moved = plan_nested(functions, K, patterns, np.arange(len(quadruples)), tolerance, avoid is not None)
+        return QuadruplePlan((), None, jnp.asarray(max(moved, tolerance)), size, "conditioned", nested)
     if functions.family in ("gaussian-erf", "piecewise-linear"):
         route = "stein" if functions.family == "gaussian-erf" else "linear"
         rule, error = sign_rule(functions, K, tolerance)
+        if powers:
+            error = jnp.maximum(error, 4e-14 * variance**3)
         return QuadruplePlan((), rule, error, size, route)
     if functions.family == "exponential" and variance > EXACT_EXPONENTIALS:
         return QuadruplePlan((), None, jnp.asarray(1e-14), size, "exponential")
-    quadruples = sorted_quadruples(size)
-    if functions.family == "piecewise-smooth":
-        nested, moved = plan_nested(functions, K, patterns, np.arange(len(quadruples)), tolerance, avoid is not None)
-        return QuadruplePlan((), None, jnp.asarray(max(moved, tolerance)), size, "conditioned", nested)
     orders = sorted({k for p in patterns for k in p})
     step = converged_step(functions, patterns, variance, tolerance)
     couples = sorted({pair for p in patterns for pair in combinations(p, 2)})
