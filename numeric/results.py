@@ -93,9 +93,9 @@ class Flow:
     def error(self) -> dict[str, float]:
         """{tensor: numerical error at the output layer, relative to the tensor's largest entry}.
 
-        Three times the largest difference from a second, finer evaluation by other routes on at most six inputs, those
-        that are hardest to integrate among them, plus rounding: see `numeric.estimate`. For more inputs it is no bound:
-        entries of other inputs may be worse. Infinity says that there is no second evaluation to compare with.
+        Three times the largest difference from a second, finer evaluation by other routes, plus rounding; of more than
+        six inputs only six are compared, those that are hardest to integrate among them, and it is ten times the
+        difference: see `numeric.estimate`. It is no bound. Infinity says that there is no second evaluation.
         """
         if self._error is None:
             if self._estimate is None:

@@ -36,4 +36,4 @@ def test_all_tensors_after_ten_layers(name):
         full = np.asarray(f.layer(DEPTH)[tensor])
         part = full[np.ix_(*[pair] * full.ndim)]
         assert np.abs(part - twin.layers[-1][tensor]).max() < 1e-8 * np.abs(full).max(), tensor
-    assert max(f.error.values()) < 3e-8  # three times the largest difference that was seen
+    assert max(f.error.values()) < 1e-7  # ten times the largest difference that was seen
