@@ -149,8 +149,62 @@ def test_bad_kernels_get_a_sentence(K, words):
         make_pair_plan(functions("tanh"), np.array(K))
 
 
-def test_delta_functions_of_a_kink_are_refused():
+def test_delta_functions_beyond_the_recursions_are_refused():
     f = functions("selu")
     K = np.eye(2)
     with pytest.raises(NumericError, match="delta function"):
-        pair_brackets(f, jnp.asarray(K), [(0, 2)], make_pair_plan(f, K, 2))
+        pair_brackets(f, jnp.asarray(K), [(0, 3)], make_pair_plan(f, K, 3))
+
+
+DELTAS = {  # by derive.gaussian.value at K_aa = 1, K_ab = 0.4, K_bb = 2
+    "elu": {
+        (0, 2): 0.01196073895838531,
+        (0, 4): 0.012951985492229846,
+        (1, 3): -0.060114862385093795,
+        (2, 2): 0.06066262933814899,
+        (1, 5): 0.06486729156844427,
+        (2, 4): -0.023124981084047997,
+        (3, 3): 0.01502296696086354,
+    },
+    "selu": {
+        (0, 2): -0.04795328932910294,
+        (0, 4): 0.05075601550295951,
+        (1, 3): -0.12236485534487221,
+        (2, 2): 0.04353433403713853,
+        (1, 5): 0.12961367485470282,
+        (2, 4): -0.017398763948405276,
+        (3, 3): 0.03396355719112532,
+    },
+}
+
+
+@pytest.mark.parametrize("name", ["elu", pytest.param("selu", marks=pytest.mark.slow)])
+def test_delta_functions_of_a_kink(name):
+    """What G1 and H1 need, against derive's brackets at two inputs, stored here to 15 digits."""
+    f = functions(name)
+    K = np.array([[1.0, 0.4], [0.4, 2.0]])
+    orders = list(DELTAS[name])
+    out = pair_brackets(f, jnp.asarray(K), orders, make_pair_plan(f, K, 5))
+    for order, exact in DELTAS[name].items():
+        assert float(out[order][0, 1]) == pytest.approx(exact, rel=1e-12), order
+
+
+def test_coincident_inputs_of_a_kinked_activation():
+    """The combinations that the recursions use are derivatives of one-input brackets with respect to K."""
+    f = functions("selu")
+    K = np.array([[1.3]])
+    out = pair_brackets(f, jnp.asarray(K), [(1, 3), (2, 2), (0, 4)], make_pair_plan(f, K, 5))
+    value = {order: float(x[0, 0]) for order, x in out.items()}
+
+    def square(order, variance):
+        root = mpmath.sqrt(variance)
+        sides = KINKED["selu"]
+        return sum(
+            mpmath.quad(lambda x: mpmath.npdf(x) * side[order](s * root * x) ** 2, [0, 1, 3, 12])  # noqa: B023
+            for s, side in zip((1, -1), sides)
+        )
+
+    slope = mpmath.diff(lambda v: square(1, v), 1.3)
+    bend = mpmath.diff(lambda v: square(0, v), 1.3, 2)
+    assert value[1, 3] + value[2, 2] == pytest.approx(float(slope), rel=1e-8)
+    assert 2 * value[0, 4] + 8 * value[1, 3] + 6 * value[2, 2] == pytest.approx(4 * float(bend), rel=1e-8)
