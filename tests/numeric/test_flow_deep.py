@@ -23,11 +23,14 @@ CASES = {
 @pytest.mark.slow
 @pytest.mark.parametrize("name", list(CASES))
 def test_all_tensors_after_ten_layers(name):
-    """The error estimate, and the entries of two of the inputs against the twin's own ten layers."""
+    """The error estimate, and the entries of two of the inputs against the twin's own ten layers.
+
+    Brackets are asked for at 1e-9: V is a difference of them, and at 1e-8 softplus leaves 1.6e-8 of it.
+    """
     sigma, C_b, C_W = CASES[name]
     x = np.random.default_rng(16).normal(size=(16, 8))
     x[5], x[9] = x[4] + 1e-8, -x[8]
-    f = flow(name, x, depth=DEPTH, width=64, C_b=C_b, C_W=C_W, tolerance=1e-8, layers="last")
+    f = flow(name, x, depth=DEPTH, width=64, C_b=C_b, C_W=C_W, tolerance=1e-9, layers="last")
     assert len(f.names) == 15
     pair = [4, 8]
     ones = [1.0] * DEPTH
