@@ -44,6 +44,8 @@ def two_inputs() -> list[list]:
         for a, rho, b in kernels:
             c = rho * a if a == b else rho * float(mpmath.sqrt(a * b))
             for labels, orders in product(PLACES, PATTERNS):
+                if name == "selu" and max(orders) > 1:
+                    continue  # exists at some places only, so the tensor does not
                 try:
                     bracket = expect(sp.prod([Sigma(x, k) for x, k in zip(labels, orders)]))
                     number = value(bracket, activation, {(0, 0): a, (0, 1): c, (1, 1): b}, 20)
