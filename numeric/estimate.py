@@ -42,10 +42,11 @@ def estimate(run: Run, X: jax.Array, output: Tensors, plans: Sequence[Plan]) -> 
     """{tensor: error at the last layer relative to the tensor's largest entry}; infinite where it cannot be found.
 
     Three times the largest difference from a second evaluation of all inputs, if there are at most six, or ten times
-    that of the six `hardest_inputs`, plus rounding. The second evaluation is in float64; its rules are made for a
-    tolerance 100 times smaller, from its own kernels; conditioned series are conditioned on other pairs than the plan
-    in use did, and smooth activations with closed forms go through the generic series. Piecewise linear ones, and sums
-    of exponentials at large variances (exact there), know one route: there only its rule is finer.
+    that of the six `hardest_inputs`, plus rounding, plus what nested quadrature still moved when it was refined. The
+    second evaluation is in float64; its rules are made for a tolerance 100 times smaller, from its own kernels;
+    conditioned series are conditioned on other pairs than the plan in use did, and smooth activations with closed forms
+    go through the generic series. Piecewise linear ones, and sums of exponentials at large variances (exact there),
+    know one route: there only its rule is finer.
     """
     parameters = Parameters(**{name: getattr(run.parameters, name).astype(jnp.float64) for name in HYPERPARAMETERS})
     inputs = X.astype(jnp.float64)
@@ -76,6 +77,8 @@ def estimate(run: Run, X: jax.Array, output: Tensors, plans: Sequence[Plan]) -> 
         full = np.asarray(output[name], dtype=float)
         difference = np.abs(full[np.ix_(*[labels] * full.ndim)] - np.asarray(again[name])).max()
         errors[name] = safety * float(difference) / max(float(np.abs(full).max()), 1e-300) + rounding
+        if quadruples is not None and quadruples.nested and name not in kernels:
+            errors[name] += float(quadruples.error)
     return errors
 
 

@@ -45,7 +45,8 @@ class NestedBucket:
 
 def scale_of(functions: Functions) -> float:
     """The length on which sigma changes."""
-    return min(functions.strip, 1.0)
+    step = 1 / functions.erf_form[2] if functions.erf_form is not None else 1.0
+    return min(functions.strip, step, 1.0)
 
 
 def _values(

@@ -241,8 +241,9 @@ def make_quadruple_plan(
     quadruples = sorted_quadruples(size)
     affordable = _nested_seconds(quadruples) < PATIENCE
     powers = functions.erf_form is not None and len(functions.erf_form[1]) > 1  # they cancel at large variances
+    sharpness = variance * functions.erf_form[2] ** 2 if functions.erf_form is not None else variance
     if functions.family == "piecewise-smooth" or (
-        affordable and ((functions.family == "mehler" and variance > HUGE) or (powers and variance > CANCELLING))
+        affordable and ((functions.family == "mehler" and variance > HUGE) or (powers and sharpness > CANCELLING))
     ):
         nested, moved = plan_nested(functions, K, patterns, np.arange(len(quadruples)), tolerance, avoid is not None)
         return QuadruplePlan((), None, jnp.asarray(max(moved, tolerance)), size, "conditioned", nested)
@@ -250,7 +251,7 @@ def make_quadruple_plan(
         route = "stein" if functions.family == "gaussian-erf" else "linear"
         rule, error = sign_rule(functions, K, tolerance)
         if powers:
-            error = jnp.maximum(error, 4e-14 * variance**3)
+            error = jnp.maximum(error, 4e-14 * sharpness**3)
         return QuadruplePlan((), rule, error, size, route)
     if functions.family == "exponential" and variance > EXACT_EXPONENTIALS:
         return QuadruplePlan((), None, jnp.asarray(1e-14), size, "exponential")
