@@ -40,6 +40,7 @@ SINGULAR = 1e-6
 LARGE, HUGE = 4.0, 64.0  # variances from which nested quadrature may be, and is, cheaper than series
 CANCELLING = 30.0  # variance from which closed forms with powers of z cost too many digits
 PATIENCE = 900.0  # seconds of nested quadrature, roughly, before another way is preferred
+DEARER = 10.0  # series share their work among quadruples and layers, and the guess at their cost is a high one
 CORRELATIONS = np.concatenate([np.linspace(0, 0.9, 19), [0.925, 0.95, 0.97, 0.99, 1.0]])
 SPREADS = np.concatenate([[0.0, 1e-3, 0.01, 0.03], np.linspace(0.1, 1, 10)])
 
@@ -265,7 +266,7 @@ def make_quadruple_plan(
     need, spread, lower, gap = _needs(K, lengths, variance)
     option, length = _choose(quadruples, need, gap) if avoid is None else _choose_other(quadruples, need, gap, avoid)
     sharp = length > LONGEST
-    if variance > LARGE and _series_seconds(size, step, length, tolerance) > _nested_seconds(quadruples):
+    if variance > LARGE and _series_seconds(size, step, length, tolerance) > DEARER * _nested_seconds(quadruples):
         sharp[:] = True
     nested, moved = (), 0.0
     if sharp.any():

