@@ -15,9 +15,9 @@ from typing import Any
 _HOMES = {
     "Activation": "derive.activations",
     "activation": "derive.activations",
-    "exponents": "derive.asymptotics",
+    "exponents": "derive.depth",
     "expect": "derive.gaussian",
-    "fixed_points": "derive.criticality",
+    "fixed_points": "derive.critical",
     "recursion": "derive.network",
 }
 

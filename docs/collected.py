@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 
 
 def _mathjax() -> None:
-    from derive.report.html import mathjax_bundle
+    from derive.reports.html import mathjax_bundle
 
     static = HERE / "_build" / "static"
     static.mkdir(parents=True, exist_ok=True)
@@ -31,7 +31,7 @@ def _mathjax() -> None:
 
 
 def _report(name: str) -> None:
-    from derive.report.build import build_reports
+    from derive.reports.build import build_reports
 
     build_reports([name], COLLECTED / "reports", formats=("md",))
 
@@ -39,7 +39,7 @@ def _report(name: str) -> None:
 def _reports() -> None:
     from derive.activations import activation
     from derive.activations.builtin import BUILTIN
-    from derive.report.build import comparison, file_stem, write_document
+    from derive.reports.build import comparison, file_stem, write_document
 
     names = os.environ.get("DOCS_REPORTS", " ".join(BUILTIN)).split()
     with ProcessPoolExecutor(max_workers=2, mp_context=get_context("spawn")) as workers:

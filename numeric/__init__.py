@@ -11,17 +11,17 @@ from numeric.runtime import configure
 configure()
 
 from numeric.errors import MissingTensor, NonFiniteFlow, NumericError  # noqa: E402
-from numeric.flow import flow  # noqa: E402
-from numeric.predict import GradientDescent, GradientFlow, Prediction, TwoStep, predict  # noqa: E402
-from numeric.results import Flow, Layer  # noqa: E402
+from numeric.evaluation.flow import flow  # noqa: E402
+from numeric.evaluation.results import Flow, Layer  # noqa: E402
+from numeric.trained import GradientDescent, GradientFlow, Prediction, TwoStep, predict  # noqa: E402
 
 _LATER = {
     "empirical_ddntk": "numeric.empirical",
     "empirical_dntk": "numeric.empirical",
     "empirical_ntk": "numeric.empirical",
     "pseudo_ntk": "numeric.empirical",
-    "learnability": "numeric.kernels",
-    "linearize": "numeric.kernels",
+    "learnability": "numeric.spectra.selfconsistent",
+    "linearize": "numeric.empirical.linearized",
 }
 """Names that are imported when they are first used."""
 

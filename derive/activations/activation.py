@@ -162,26 +162,26 @@ class Activation:
         return self.pieces[sum(1 for kink in self.kinks if kink <= value)].xreplace({z: value})
 
     def criticality(self) -> Any:
-        """All critical initializations, class and stability: see `derive.criticality`."""
-        from derive.criticality import criticality
+        """All critical initializations, class and stability: see `derive.critical`."""
+        from derive.critical import criticality
 
         return criticality(self)
 
     def fixed_points(self, C_b: Any, C_W: Any) -> Any:
         """Fixed points of the kernel at given hyperparameters, stability and correlation depths."""
-        from derive.criticality import fixed_points
+        from derive.critical import fixed_points
 
         return fixed_points(self, C_b, C_W)
 
     def exponents(self, learning_rates: str = "equivalence", point: int = 0, **options: Any) -> Any:
-        """Critical exponents and coefficients of every tensor: see `derive.asymptotics`."""
-        from derive.asymptotics import exponents
+        """Critical exponents and coefficients of every tensor: see `derive.depth`."""
+        from derive.depth import exponents
 
         return exponents(self, learning_rates=learning_rates, point=point, **options)
 
     def asymptotics(self, tensor: str, **options: Any) -> Any:
-        """The large-depth series of one tensor: see `derive.asymptotics`."""
-        from derive.asymptotics import asymptotics
+        """The large-depth series of one tensor: see `derive.depth`."""
+        from derive.depth import asymptotics
 
         return asymptotics(self, tensor, **options)
 

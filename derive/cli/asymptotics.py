@@ -42,7 +42,7 @@ def command(
     arguments = [activation, tensor, order, learning_rates, point, lambda_b, lambda_w, plateau]
 
     def compute() -> dict[str, Any]:
-        from derive.asymptotics import asymptotics
+        from derive.depth import asymptotics
 
         return asymptotics(activation, tensor, order, learning_rates, point, lambda_b, lambda_w, plateau).to_json()
 

@@ -15,7 +15,7 @@ def answer(activation: str) -> dict[str, Any]:
     """The JSON of one activation, from the disk cache when it was asked before by the same code."""
 
     def compute() -> dict[str, Any]:
-        from derive.criticality import criticality
+        from derive.critical import criticality
 
         return criticality(activation).to_json()
 
@@ -26,7 +26,7 @@ def answer_off_critical(activation: str, bias: str, weight: str) -> dict[str, An
     """The JSON of the fixed points at given hyperparameters."""
 
     def compute() -> dict[str, Any]:
-        from derive.criticality import fixed_points
+        from derive.critical import fixed_points
 
         return fixed_points(activation, bias, weight).to_json()
 

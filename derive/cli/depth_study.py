@@ -58,9 +58,9 @@ def answer(
 ) -> dict[str, Any]:
     """The command's JSON."""
     from derive.cli.predict import load_data, read_table
-    from derive.recommend import corrections, hyperparameters
+    from derive.design.recommendation import corrections, hyperparameters
     from numeric import NumericError
-    from numeric.predict.depth_study import depth_study
+    from numeric.studies.depth import depth_study
 
     try:
         layers = [int(part) for part in depths.split(",")]

@@ -54,7 +54,7 @@ def command(
     arguments = [activation, learning_rates, point, lambda_b, lambda_w, plateau, c_b, c_w]
 
     def compute() -> dict[str, Any]:
-        from derive.asymptotics import exponents, off_criticality
+        from derive.depth import exponents, off_criticality
 
         if c_b is not None or c_w is not None:
             rates = {"lambda_b": lambda_b or "1", "lambda_W": lambda_w or "1"}

@@ -14,7 +14,7 @@ def command(activation: str, output: str, tensors: str | None, as_json: bool) ->
     """Write a Python module that evaluates the theory of ACTIVATION with JAX.
 
     ACTIVATION is a built-in name, a name with parameters, or a formula in z. The module imports only jax and the
-    `numeric` runtime; pass it to numeric.flow instead of a name.
+    `numeric` runtime; pass it to numeric.evaluation.flow instead of a name.
 
     \b
     Example:

@@ -82,14 +82,11 @@ def answer(
         raise DeriveError("--trials draws from a discrete space: choose the hypercube or the circle.")
     import numpy as np
 
-    from numeric.kernels import (
-        circle,
-        hypercube,
-        learnability,
-        measure_learnability,
-        network_kernel,
-        sphere_eigenvalues,
-    )
+    from numeric.spectra.eigensystem import circle, hypercube
+    from numeric.spectra.network import network_kernel
+    from numeric.spectra.sampled import measure_learnability
+    from numeric.spectra.selfconsistent import learnability
+    from numeric.spectra.sphere import sphere_eigenvalues
 
     function = network_kernel(
         activation, depth, kernel, C_b=c_b, C_W=weight_variance, lambda_b=lambda_b, lambda_W=lambda_w
@@ -154,8 +151,7 @@ def exact_eigenvalues(
     if depth != 2:
         return []
     from derive.cli.exact_spectrum import two_layer_kernel
-    from numeric.kernels import exact_eigenvalue
-    from numeric.kernels.sphere import ANGLE
+    from numeric.spectra.sphere import ANGLE, exact_eigenvalue
 
     closed = two_layer_kernel(activation, kernel, hyper, ANGLE)
     if closed is None:
@@ -165,8 +161,8 @@ def exact_eigenvalues(
 
 def write_files(found: dict[str, Any], levels: Any, predictions: Any, measured: Any, folder: Path) -> dict[str, str]:
     """The table as CSV and the figure."""
-    from numeric.kernels.figures import learnability_figure
-    from numeric.kernels.record import write_atomically
+    from numeric.studies.figures import learnability_figure
+    from numeric.studies.record import write_atomically
 
     name = "".join(c if c.isalnum() else "-" for c in found["activation"]).strip("-")
     stem = f"learnability-{name}-{found['space']}-depth-{found['depth']}"

@@ -13,8 +13,8 @@ from derive.cli.predict import critical_initialization
 from derive.errors import DeriveError
 
 if TYPE_CHECKING:
-    from numeric.kernels.record import Record
-    from numeric.kernels.study import Study, Summary
+    from numeric.studies.linearization import Study, Summary
+    from numeric.studies.record import Record
 
 MEANING = {
     "f_gap": "sup over t of |f - f_lin|",
@@ -53,9 +53,9 @@ def command(activation: str, widths: str, output: str, as_json: bool, c_w: float
     """Train networks of several widths: f against f_lin, and how far the NTK and the parameters move."""
     weight_variance = critical_initialization(activation)[1] if c_w is None else c_w
     from numeric.errors import NumericError
-    from numeric.kernels.figures import study_figure
-    from numeric.kernels.record import Record
-    from numeric.kernels.study import Study, summarize
+    from numeric.studies.figures import study_figure
+    from numeric.studies.linearization import Study, summarize
+    from numeric.studies.record import Record
 
     try:
         settings = {name: options[name] for name in ("depth", "networks", "steps", "rate", "seed")}
@@ -80,7 +80,7 @@ def train_missing(study: Study, record: Record) -> None:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    from numeric.kernels.study import run
+    from numeric.studies.linearization import run
 
     total = len(study.widths) * study.networks
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())

@@ -62,7 +62,7 @@ def load_data(data: str, test: str, targets: list[str]) -> tuple[list[list[float
 
 def critical_initialization(activation: str) -> tuple[float, float]:
     """C_b and C_W of the recommended critical point."""
-    from derive.criticality.critical import criticality
+    from derive.critical.critical import criticality
 
     found = criticality(activation)
     if not found.points:
@@ -72,7 +72,7 @@ def critical_initialization(activation: str) -> tuple[float, float]:
 
 def make_algorithm(name: str, eta: float | None, momentum: float) -> Any:
     """The algorithm object of the option."""
-    from numeric.predict import GradientDescent, GradientFlow, Momentum, TwoStep
+    from numeric.trained import GradientDescent, GradientFlow, Momentum, TwoStep
 
     if name in ("descent", "momentum") and eta is None:
         raise DeriveError(f"--algorithm {name} needs --eta.")
@@ -159,7 +159,7 @@ def answer(
     import numpy as np
 
     from numeric import NumericError, flow
-    from numeric.predict import predict
+    from numeric.trained import predict
 
     rates = [1 / max(depth, 1) if rate is None else rate for rate in (lambda_b, lambda_w)]
     try:
@@ -183,8 +183,8 @@ def answer(
 
 
 def _check_tensors(activation: str) -> None:
-    from numeric.activation import load
-    from numeric.engine import missing_tensors
+    from numeric.activations import load
+    from numeric.evaluation.bracket_tables import missing_tensors
 
     module = load(activation)
     missing = missing_tensors(module.FUNCTIONS, module.STEPS)

@@ -24,7 +24,7 @@ def command(activations: tuple[str, ...], output: Path, pdf: bool, as_json: bool
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     from derive.cli.output import print_json
-    from derive.report.build import build_reports
+    from derive.reports.build import build_reports
 
     console = Console(stderr=True)
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())

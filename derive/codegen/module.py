@@ -36,7 +36,7 @@ def content_hash(source: str) -> str:
 
 def layer_module() -> str:
     """The module of the layer step, which all activations share."""
-    body = "import jax\n\nfrom numeric.steps import Step, Values, View, Views\n\n\n" + layer_source()
+    body = "import jax\n\nfrom numeric.subscripts import Step, Values, View, Views\n\n\n" + layer_source()
     return _header("The layer step: every tensor's recursion as derived from z' = b + W sigma(z).", [], body)
 
 
@@ -56,10 +56,10 @@ def activation_module(definition: str | Activation, tensors: Sequence[str] | Non
         body = f'{sigma}\n\n{data}\n__all__ = ["FUNCTIONS", "STEPS", "sigma"]\n'
     else:
         layer = layer_source(tensors)
-        imports.append(f"from numeric.steps import Step, Values, View{', Views' if 'Views' in layer else ''}")
+        imports.append(f"from numeric.subscripts import Step, Values, View{', Views' if 'Views' in layer else ''}")
         body = f"{sigma}\n\n{layer}\n{data}"
     if names:
-        imports.append(f"from numeric.special import {', '.join(names)}")
+        imports.append(f"from numeric.special_functions import {', '.join(names)}")
     head = f"import jax\n{jax_numpy}\n" + "\n".join(sorted(imports)) + "\n\n\n"
     if "TAYLOR" in sigma.split("def sigma")[0]:
         head = head[:-1]

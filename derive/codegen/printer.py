@@ -1,7 +1,7 @@
 """Prints SymPy expressions as JAX source in the layout that `ruff format` gives, without needing it.
 
 Numbers become correctly rounded floats, functions the names of `FUNCTIONS` (erf as jax.scipy.special.erf, which is what
-`numeric.special` hands on), atoms what the caller's table says. Long sums break at their terms.
+`numeric.special_functions` hands on), atoms what the caller's table says. Long sums break at their terms.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ SPECIAL = (
     "softplus",
     "taylor",
 )
-"""Names that generated code imports from `numeric.special`."""
+"""Names that generated code imports from `numeric.special_functions`."""
 
 _ADD, _MUL, _POW, _ATOM = range(4)
 
@@ -179,5 +179,5 @@ def hoisted_names(lines: list[str]) -> set[str]:
 
 
 def special_names(text: str) -> list[str]:
-    """Which names of `numeric.special` a piece of source calls."""
+    """Which names of `numeric.special_functions` a piece of source calls."""
     return [name for name in SPECIAL if re.search(rf"(?<![\w.]){name}\(", text)]

@@ -15,12 +15,12 @@ import sympy as sp
 
 from derive.activations import Activation
 from derive.activations import activation as make_activation
-from derive.asymptotics.field import Field
-from derive.asymptotics.learning_rates import LearningRates, equivalence, parse_rule
-from derive.asymptotics.powers import binomial_power
-from derive.asymptotics.series import DepthRing, Series
-from derive.asymptotics.solver import compose, solve_flow, solve_linear
-from derive.criticality import criticality
+from derive.critical import criticality
+from derive.depth.field import Field
+from derive.depth.learning_rates import LearningRates, equivalence, parse_rule
+from derive.depth.powers import binomial_power
+from derive.depth.series import DepthRing, Series
+from derive.depth.solver import compose, solve_flow, solve_linear
 from derive.errors import DeriveError
 from derive.gaussian import Sigma, exact, expect
 from derive.nearby.behaviour import Behaviour

@@ -7,9 +7,9 @@ from typing import Any
 
 import sympy as sp
 
-from derive.asymptotics import Asymptotics
-from derive.asymptotics.ratios import quotient as coefficient_ratio
-from derive.asymptotics.result import exact_entry
+from derive.depth import Asymptotics
+from derive.depth.ratios import quotient as coefficient_ratio
+from derive.depth.result import exact_entry
 from derive.errors import DeriveError
 from derive.symbols import L
 

@@ -9,9 +9,9 @@ from typing import Any
 import sympy as sp
 
 from derive.activations import Activation
-from derive.asymptotics import Asymptotics
-from derive.asymptotics.api import problem
-from derive.asymptotics.solve import FlowSolution, Problem, network_equations
+from derive.depth import Asymptotics
+from derive.depth.api import problem
+from derive.depth.solve import FlowSolution, Problem, network_equations
 from derive.errors import DeriveError
 from derive.nearby.deviation import Deviation
 from derive.nearby.expansion import delta_recursions

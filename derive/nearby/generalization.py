@@ -10,8 +10,8 @@ import sympy as sp
 
 from derive.activations import Activation
 from derive.activations import activation as make_activation
-from derive.asymptotics.learning_rates import LearningRates
-from derive.asymptotics.result import exact_entry
+from derive.depth.learning_rates import LearningRates
+from derive.depth.result import exact_entry
 from derive.nearby.angle import finite_angle
 from derive.nearby.behaviour import Behaviour, quotient
 from derive.nearby.deviation import Deviation, on_signs

@@ -16,7 +16,7 @@ import sympy as sp
 
 from derive.activations import Activation
 from derive.activations import activation as make_activation
-from derive.asymptotics.learning_rates import LearningRates
+from derive.depth.learning_rates import LearningRates
 from derive.errors import DeriveError
 from derive.nearby.angle import K_MINUS, finite_angle
 from derive.nearby.behaviour import Behaviour, quotient

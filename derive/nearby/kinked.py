@@ -17,7 +17,7 @@ import sympy as sp
 
 from derive.activations import Activation
 from derive.activations import activation as make_activation
-from derive.asymptotics.learning_rates import LearningRates
+from derive.depth.learning_rates import LearningRates
 from derive.errors import DeriveError
 from derive.nearby.angle import angle_functions, psi_flow, slope_coefficient
 from derive.nearby.behaviour import Behaviour

@@ -1,6 +1,6 @@
 """All that the finite-width solution (infinity.141) needs of one particular network, measured on that network.
 
-`numeric.predict.dynamics.TrainingDynamics(network_tensors(...), ...)` then predicts where its training ends.
+`numeric.trained.dynamics.TrainingDynamics(network_tensors(...), ...)` then predicts where its training ends.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import numpy as np
 
 from numeric.empirical.contractions import Apply, Params, empirical_ddntk, empirical_dntk
 from numeric.empirical.ntk import empirical_ntk
-from numeric.predict.dynamics import NetworkTensors
+from numeric.trained.dynamics import NetworkTensors
 
 
 def network_tensors(apply: Apply, params: Params, X: jax.Array, rates: Params | None = None) -> NetworkTensors:

@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from numeric.activation import load
+from numeric.activations import load
 from numeric.errors import NumericError
 
 Params = list[tuple[jax.Array, jax.Array]]

@@ -19,7 +19,7 @@ import numpy as np
 
 from numeric.ensemble.networks import Networks, Params, check_data, flip_last_layer
 from numeric.errors import NumericError
-from numeric.predict.algorithms import Algorithm, DivergentTraining
+from numeric.trained.algorithms import Algorithm, DivergentTraining
 
 
 def trained_outputs(

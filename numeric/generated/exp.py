@@ -11,7 +11,7 @@ import jax.numpy as jnp
 
 from numeric.brackets import Functions
 from numeric.generated.layer import STEPS
-from numeric.special import beyond
+from numeric.special_functions import beyond
 
 
 def sigma(z: jax.Array, order: int = 0) -> jax.Array:

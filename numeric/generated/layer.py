@@ -6,7 +6,7 @@ hash: 28b22bb6d06b6509
 
 import jax
 
-from numeric.steps import Step, Values, View, Views
+from numeric.subscripts import Step, Values, View, Views
 
 
 def first_K(p: Values, gram: View) -> jax.Array:

@@ -5,8 +5,8 @@ import math
 import pytest
 import sympy as sp
 
+from derive.design.recommendation import corrections, hyperparameters
 from derive.errors import DeriveError
-from derive.recommend import corrections, hyperparameters
 
 
 @pytest.mark.equation("10.74")

@@ -7,8 +7,8 @@ from browser_checks import WIDTHS, chromium, complaints
 
 import derive
 from derive.activations.builtin import BUILTIN
-from derive.report.build import comparison, report, write_document
-from derive.report.document import Document, Equation, Section
+from derive.reports.build import comparison, report, write_document
+from derive.reports.document import Document, Equation, Section
 
 SITE = Path(__file__).parents[2] / "docs" / "_build" / "html"
 

@@ -1,5 +1,5 @@
 """Writes <name>.json: all tensors of the exact single-input recursions at chosen layers up to 100000, iterated in
-extended precision by derive.asymptotics.iterate (quadrature at every layer). Run: python make_iterations.py [name...]
+extended precision by derive.depth.iterate (quadrature at every layer). Run: python make_iterations.py [name...]
 One run takes about a minute; the quick tests compare series with the stored numbers.
 """
 
@@ -14,9 +14,9 @@ from pathlib import Path
 import numpy as np
 
 from derive.activations import activation
-from derive.asymptotics.iterate import Real, iterate
-from derive.asymptotics.solve import network_equations
-from derive.criticality import criticality
+from derive.critical import criticality
+from derive.depth.iterate import Real, iterate
+from derive.depth.solve import network_equations
 
 HERE = Path(__file__).parent
 LAYERS = [1000, 2000, 5000, 10000, 20000, 30000, 50000, 70000, 100000]

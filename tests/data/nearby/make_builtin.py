@@ -15,7 +15,7 @@ import numpy as np
 import sympy as sp
 
 import derive
-from derive.recommend import hyperparameters
+from derive.design.recommendation import hyperparameters
 from derive.symbols import z
 
 HERE = Path(__file__).parent

@@ -1,4 +1,4 @@
-"""Makes the stored width studies of tanh and relu (a few minutes): the rows that tests/numeric/kernels fits.
+"""Makes the stored width studies of tanh and relu (a few minutes): the rows that tests/numeric/studies fits.
 
     nice python tests/data/studies/make.py [tanh] [relu]
 
@@ -8,8 +8,8 @@ The settings are the command's defaults, `derive ntk-study ACT`. Rows that are t
 import sys
 from pathlib import Path
 
-from numeric.kernels.record import Record
-from numeric.kernels.study import Study, run
+from numeric.studies.linearization import Study, run
+from numeric.studies.record import Record
 
 C_W = {"tanh": 1.0, "relu": 2.0}  # critical
 

@@ -21,7 +21,7 @@ import numpy as np
 
 from numeric.ensemble.networks import Networks
 from numeric.ensemble.training import train_ensemble
-from numeric.predict.algorithms import GradientDescent
+from numeric.trained.algorithms import GradientDescent
 
 FILE = Path(__file__).with_name("tanh.json")
 SETTING = {

@@ -109,5 +109,5 @@ def test_cached_answers_need_no_sympy_and_importing_derive_no_jax() -> None:
     seen = [subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout]
     seen.append(subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout)
     assert seen[1] == "False False\n"
-    whole = "import sys, derive, derive.activations, derive.criticality, derive.gaussian; print('jax' in sys.modules)"
+    whole = "import sys, derive, derive.activations, derive.critical, derive.gaussian; print('jax' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", whole], capture_output=True, text=True).stdout == "False\n"

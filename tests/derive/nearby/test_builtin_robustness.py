@@ -8,12 +8,12 @@ import pytest
 import sympy as sp
 
 from derive.activations import activation
-from derive.asymptotics.iterate import Brackets
+from derive.depth.iterate import Brackets
+from derive.design.recommendation import hyperparameters
 from derive.gaussian import Bracket
 from derive.nearby import generalization
 from derive.nearby.flow import nearby_equations
 from derive.network.component import Component
-from derive.recommend import hyperparameters
 from derive.symbols import C_W, C_b, lambda_b, lambda_W
 
 DATA = json.loads((Path(__file__).parents[2] / "data" / "nearby" / "builtin.json").read_text())

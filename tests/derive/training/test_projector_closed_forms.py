@@ -112,8 +112,8 @@ def test_dynamical_dntk_by_marking_a_path():
 
 @pytest.mark.parametrize("rule", ["GradientDescent", "GradientFlow", "NewtonStep"])
 def test_symbolic_and_numeric_routes_agree(rule):
-    from numeric.predict import algorithms
-    from numeric.predict.projectors import Projectors
+    from numeric.trained import algorithms
+    from numeric.trained.projectors import Projectors
 
     symbolic = projectors(
         {"GradientDescent": GradientDescent, "GradientFlow": GradientFlow, "NewtonStep": NewtonStep}[rule]()

@@ -7,7 +7,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from numeric.activation import load
+from numeric.activations import load
 from numeric.brackets import make_pair_plan, pair_brackets
 
 SHARPNESS = 100

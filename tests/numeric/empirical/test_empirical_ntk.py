@@ -13,8 +13,8 @@ from numeric.empirical import empirical_ntk, network_tensors, ntk_vector_product
 from numeric.empirical.ntk import SampleModel, cheapest
 from numeric.ensemble.networks import Networks
 from numeric.errors import NumericError
-from numeric.predict.algorithms import GradientDescent
-from numeric.predict.dynamics import TrainingDynamics
+from numeric.trained.algorithms import GradientDescent
+from numeric.trained.dynamics import TrainingDynamics
 
 
 def mlp(params, x):

@@ -18,8 +18,8 @@ from numeric.ensemble import (
     trained_outputs,
 )
 from numeric.errors import NumericError
-from numeric.predict import DivergentTraining, GradientDescent, GradientFlow, Momentum
-from numeric.predict.dynamics import NetworkTensors, TrainingDynamics
+from numeric.trained import DivergentTraining, GradientDescent, GradientFlow, Momentum
+from numeric.trained.dynamics import NetworkTensors, TrainingDynamics
 
 X = np.array([[1.0, 0.2], [-0.3, 0.9], [0.5, 0.5]])
 NETS = Networks("tanh", (2, 12, 9, 2), C_b=(0.1, 0.2, 0.3), C_W=(1.5, 1.1, 0.9), lambda_b=0.3, lambda_W=(1.0, 0.5, 2.0))

@@ -12,7 +12,7 @@ sys.path.append(str(Path(__file__).parents[1] / "predict"))
 from trained_setting import stored, theory
 
 from numeric.ensemble import Networks, extrapolate, train_ensemble
-from numeric.predict import GradientDescent, predict
+from numeric.trained import GradientDescent, predict
 
 SMALLEST = 24
 """The narrowest width for which a quadratic in 1/n describes the interactions (16 needs the cubic term)."""

@@ -1,0 +1,269 @@
+"""From a critical point to solved tensors: the class decides the background, the question the order of expansion."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+import sympy as sp
+
+from derive import symbols
+from derive.activations import Activation
+from derive.critical import chi_parallel
+from derive.depth.background import ConstantKernel, FlowingKernel, layer_parameters
+from derive.depth.constant_kernel import solve_exactly
+from derive.depth.expansion import DIGITS, FixedPoint
+from derive.depth.learning_rates import LearningRates, equivalence
+from derive.depth.ratios import tidy
+from derive.depth.result import Asymptotics, Step
+from derive.depth.series import Series
+from derive.depth.solver import NoApproach
+from derive.depth.steps import kernel_steps, needed, onset_depth, rate_step, tensor_step
+from derive.depth.system import Admitted, System, admit, constant_name
+from derive.errors import DeriveError
+from derive.gaussian import Bracket, exact
+from derive.network.component import GRAM, Component
+from derive.symbols import L, ell
+
+HIGHEST_CORRECTIONS = 8
+SAMPLE = 0.83
+"""Where a generic activation's p_perp lies when exponents that contain it are compared: below 1, as for every
+non-odd activation of the K* = 0 class."""
+
+
+@lru_cache(maxsize=1)
+def network_equations() -> Mapping[str, sp.Expr]:
+    """The single-input recursions of equal widths, in dependency order."""
+    from derive.network.recursion import recursions
+
+    return {name: r.single_input().equal_widths().expression for name, r in recursions().items()}
+
+
+@lru_cache(maxsize=1)
+def first_layer() -> Mapping[str, sp.Expr]:
+    """Every tensor at the first layer; Gram is x.x/n_0."""
+    from derive.network.recursion import initial
+
+    return {name: initial(name).single_input().expression for name in network_equations()}
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A critical point with learning rates: `point` is a fixed point, `rates` None the equivalence principle."""
+
+    point: FixedPoint
+    C_b: sp.Expr
+    C_W: sp.Expr
+    universality_class: str
+    rates: LearningRates | None
+    fixed: tuple[tuple[str, sp.Expr], ...] = ()
+    plateau: bool = False
+
+    @property
+    def activation(self) -> Activation | None:
+        return self.point.activation
+
+
+class FlowSolution:
+    """A problem whose kernel flows: tensors as truncated series, recomputed to a higher order where one needs it."""
+
+    def __init__(self, problem: Problem, equations: Mapping[str, sp.Expr] | None = None) -> None:
+        self.problem = problem
+        self.admitted: Admitted = admit(equations or network_equations(), problem.activation)
+        self._systems: dict[int, System] = {}
+
+    def system(self, corrections: int) -> System:
+        if corrections not in self._systems:
+            equations, fixed = self.admitted.equations, dict(self.problem.fixed)
+            names = ["lambda_b", "lambda_W", *(constant_name(n) for n in equations)]
+            background = FlowingKernel(
+                self.problem.point,
+                equations["K"].expression,
+                equations["Theta"].multiplier,
+                self.admitted.brackets,
+                layer_parameters(self.problem.C_b, self.problem.C_W),
+                names,
+                corrections,
+                fixed.values(),
+                SAMPLE if self.problem.activation is None else None,
+            )
+            self._systems[corrections] = System(self.admitted, background, self.problem.rates, fixed)
+        return self._systems[corrections]
+
+    @property
+    def background(self) -> FlowingKernel:
+        system = self._systems[max(self._systems)] if self._systems else self.system(1)
+        assert isinstance(system.background, FlowingKernel)
+        return system.background
+
+    @property
+    def digits(self) -> int | None:
+        return self.background.ring.field.digits
+
+    @property
+    def rates(self) -> LearningRates:
+        return self.system(1).rates
+
+    @property
+    def p_perp(self) -> sp.Expr:
+        return self.background.p_perp
+
+    @property
+    def p_parallel(self) -> sp.Expr:
+        """The exponent of prod chi_parallel."""
+        return self.system(1).homogeneous_exponent(chi_parallel())
+
+    @property
+    def onset(self) -> float | None:
+        return onset_depth(self.system(2).background)  # type: ignore[arg-type]
+
+    def series(self, name: str, order: int) -> tuple[System, Series]:
+        """The tensor known for `order` powers of 1/l, its leading one included."""
+        for corrections in range(order, HIGHEST_CORRECTIONS + order):
+            system = self.system(corrections)
+            found = system.solve(name)
+            if found and found.order >= found.lead + order - 1e-9:
+                return system, found
+        raise NoApproach(
+            f"{name} vanishes to every order that was looked at (l^(-{found.order:g})); it may be zero identically"
+        )
+
+    def tensor(self, name: str, order: int = 1, with_steps: bool = False) -> Asymptotics:
+        if name in self.admitted.missing:
+            return Asymptotics(name, reason=self.admitted.missing[name])
+        system, found = self.series(name, order)
+        kept = found.truncate(found.lead + order)
+        return _result(system, name, kept, order, with_steps)
+
+
+def _result(system: System, name: str, found: Series, order: int, with_steps: bool) -> Asymptotics:
+    ring = system.ring
+    rates = [s for s in (symbols.lambda_b, symbols.lambda_W) if s.name in found.used_names()]
+    restore = {s: s * L**-system.rates.depth for s in rates}
+    known = {symbol: value for symbol, (value, _) in ring.irrationals.items() if not value.free_symbols}
+
+    def final(expression: sp.Expr) -> sp.Expr:
+        return expression.subs(restore, simultaneous=True).subs(known)
+
+    p, poly = found.leading
+    logs = max(m[0] for m in poly)
+    top = ring.polynomials.from_dict({(0, *m[1:]): c for m, c in poly.items() if m[0] == logs})
+    terms = []
+    for exponent, c in found:
+        inner = sp.collect(final(found.coefficient_expr(c)), sp.log(ell), tidy)
+        terms.append(inner * ell ** -(final(ring.exponent_expr(exponent))))
+    lead = ring.exponent_expr(p)
+    steps: list[Step] = []
+    if with_steps:
+        assert isinstance(system.background, FlowingKernel)
+        steps = kernel_steps(system.background)
+        if name != "K":
+            steps.append(rate_step(system))
+            steps += [tensor_step(system, n) for n in needed(system.equations, name)]
+    return Asymptotics(
+        tensor=name,
+        exponent=final(lead),
+        log_power=logs,
+        coefficient=tidy(final(found.coefficient_expr(top))),
+        series=sp.Add(*terms, evaluate=False) if len(terms) > 1 else terms[0],
+        remainder=final(lead + order),
+        free_constants={n: meaning(n) for n in found.used_names() if n.startswith("c_")},
+        steps=tuple(steps),
+        digits=ring.field.digits,
+    )
+
+
+def meaning(constant: str) -> str:
+    """What fixes a free constant."""
+    return f"fixed by the initial data of {constant.removeprefix('c_')}; fit it with derive.depth.fit_constants"
+
+
+class ConstantSolution:
+    """A kernel that stays: exact polynomials in l, or series where the learning rates are no polynomials."""
+
+    def __init__(self, problem: Problem) -> None:
+        assert problem.activation is not None
+        self.problem = problem
+        self.admitted = admit(network_equations(), problem.activation)
+        self.kernel = symbols.K if problem.universality_class == "scale-invariant" else problem.point.K_star
+        self.values = {b: self._value(b) for b in self.admitted.brackets}
+        self.constants = layer_parameters(problem.C_b, problem.C_W)
+        self.rates = problem.rates if problem.rates is not None else equivalence(sp.S.Zero, sp.S.Zero)
+        self.p_perp = self.p_parallel = sp.S.Zero
+        self.digits = None if self.kernel.free_symbols else DIGITS
+        self._exact: dict[str, sp.Expr] | None = None
+        if all(e.is_Integer and e <= 0 for e in (self.rates.bias, self.rates.weight)):
+            gram = Component(GRAM, 0, 0)
+            norm = (self.kernel - problem.C_b) / problem.C_W
+            start = {n: e.xreplace({gram: norm}) for n, e in first_layer().items()}
+            self._exact = solve_exactly(
+                self.admitted, self.values, self.constants, self.kernel, start, self.rates, dict(problem.fixed)
+            )
+
+    def _value(self, bracket: Bracket) -> sp.Expr:
+        assert self.problem.activation is not None
+        if not self.kernel.free_symbols:
+            return self.problem.point.expand(bracket, 0).coefficients[0]
+        found = exact(bracket, self.problem.activation, self.kernel)
+        if found is None:
+            raise DeriveError(f"{bracket} has no closed form for {self.problem.activation.name}")
+        return found
+
+    def tensor(self, name: str, order: int = 1, with_steps: bool = False) -> Asymptotics:
+        if name in self.admitted.missing:
+            return Asymptotics(name, reason=self.admitted.missing[name])
+        if self._exact is None:
+            return self._as_series(name, order)
+        value = self._exact[name]
+        steps = self._steps(name) if with_steps else ()
+        if value == 0:
+            return Asymptotics(name, None, 0, sp.S.Zero, sp.S.Zero, None, steps=steps)
+        polynomial = sp.Poly(value, ell)
+        return Asymptotics(
+            name,
+            sp.Integer(-polynomial.degree()),
+            0,
+            tidy(polynomial.LC()),
+            value if value.has(sp.Float) else sp.factor(value),
+            None,
+            steps=steps,
+            digits=self.digits,
+        )
+
+    def _as_series(self, name: str, order: int) -> Asymptotics:
+        names = ["lambda_b", "lambda_W", *(constant_name(n) for n in self.admitted.equations)]
+        fixed = dict(self.problem.fixed)
+        background = ConstantKernel(self.kernel, self.values, self.constants, names, order + 4, fixed.values())
+        system = System(self.admitted, background, self.rates, fixed)
+        found = system.solve(name)
+        if not found:
+            return Asymptotics(name, None, 0, sp.S.Zero, sp.S.Zero, None)
+        return _result(system, name, found.truncate(found.lead + order), order, False)
+
+    def _steps(self, name: str) -> tuple[Step, ...]:
+        assert self._exact is not None
+        rate_b, rate_W = self.rates.expressions
+        C_b, C_W = self.problem.C_b, self.problem.C_W
+        steps = [
+            Step(
+                f"Criticality: C_b = {C_b}, C_W = {C_W}; the kernel is the same in every layer, every multiplier is 1.",
+                rf"C_b = {sp.latex(C_b)},\quad C_W = {sp.latex(C_W)},\quad K^{{(\ell)}} = K",
+            ),
+            Step(
+                f"Learning rates ({self.rates.rule}): lambda_b^(l) = {rate_b}, lambda_W^(l) = {rate_W}.",
+                rf"\lambda_b^{{(\ell)}} = {sp.latex(rate_b)},\quad \lambda_W^{{(\ell)}} = {sp.latex(rate_W)}",
+            ),
+        ]
+        for n in needed(self.admitted.equations, name):
+            form = self._exact[n] if self.digits else sp.factor(self._exact[n])
+            steps.append(
+                Step(
+                    f"{n}' - {n} is a polynomial in the layer; summed from the first layer on, {n} = {form}.",
+                    rf"{n}^{{(\ell)}} = {sp.latex(form)}",
+                )
+            )
+        return tuple(steps)
+
+
+Solution = FlowSolution | ConstantSolution

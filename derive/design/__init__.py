@@ -1,0 +1,1 @@
+"""Designing a network: initialization, learning rates, depth and width from the theory."""

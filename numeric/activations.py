@@ -1,0 +1,69 @@
+"""From what a user calls an activation to its generated module: committed, given, or generated in memory."""
+
+from __future__ import annotations
+
+import importlib
+import re
+import types
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Any
+
+from numeric.errors import NumericError
+from numeric.subscripts import Steps
+
+
+@lru_cache(maxsize=64)
+def _committed(name: str) -> types.ModuleType | None:
+    if name in ("layer", "__init__") or not re.fullmatch(r"[a-z][a-z0-9_]*", name):
+        return None
+    try:
+        return importlib.import_module(f"numeric.generated.{name}")
+    except ModuleNotFoundError:
+        return None
+
+
+@lru_cache(maxsize=64)
+def _generated(definition: str) -> types.ModuleType:
+    """The module of a formula that has passed derive's whitelist parser, compiled in memory."""
+    from derive.activations import activation
+    from derive.codegen import activation_module
+
+    sigma = activation(definition)
+    committed = _committed(sigma.name)
+    if committed is not None:
+        return committed
+    module = types.ModuleType(f"numeric.generated.in_memory_{abs(hash(definition))}", sigma.definition)
+    exec(compile(activation_module(sigma, shared=True), f"<generated: {sigma.name}>", "exec"), module.__dict__)
+    return module
+
+
+def load(activation: Any) -> types.ModuleType:
+    """The generated module (FUNCTIONS and STEPS) of a name, a formula in z, a SymPy expression or a module itself."""
+    if hasattr(activation, "FUNCTIONS") and hasattr(activation, "STEPS"):
+        return activation
+    if isinstance(activation, str):
+        return _committed(activation.strip()) or _generated(activation.strip())
+    if hasattr(activation, "free_symbols") or hasattr(activation, "derivative_pieces"):
+        return _generated(str(getattr(activation, "expression", activation)))
+    raise NumericError(
+        f"An activation is a name, a formula in z, a SymPy expression or a generated module, "
+        f"not {type(activation).__name__}."
+    )
+
+
+def select(steps: Steps, tensors: Any) -> tuple[str, ...]:
+    """The requested tensors and all that they depend on, in the order of evaluation; None asks for all."""
+    if tensors is None:
+        return tuple(steps)
+    if not isinstance(tensors, Iterable):
+        raise NumericError(f"tensors is a name or a list of names among {' '.join(steps)}, not {tensors!r}.")
+    wanted = {"K"}
+    queue = [tensors] if isinstance(tensors, str) else list(tensors)
+    while queue:
+        name = queue.pop()
+        if name not in steps:
+            raise NumericError(f"There is no tensor {name!r} here; choose among {' '.join(steps)}.")
+        wanted.add(name)
+        queue += [other for other in steps[name].tensors if other not in wanted]
+    return tuple(name for name in steps if name in wanted)

@@ -1,0 +1,1 @@
+"""The flow evaluated: inputs checked, brackets tabulated, layer steps compiled and run, memory and error counted."""

@@ -1,0 +1,102 @@
+"""One layer step, compiled: brackets first, then the recursions, in one go or block by block over rows of the tensors.
+
+Brackets and recursions are separate programs: the recursions' one knows nothing of the activation, so that it is
+compiled once for a number of inputs. In blocks only a few rows' temporaries exist beside the tensors of the two layers
+and the unique quadruples; the new tensors are written in place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+
+import jax
+import jax.numpy as jnp
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+from numeric.brackets import Functions, Plan
+from numeric.evaluation.bracket_tables import brackets
+from numeric.evaluation.devices import everywhere, local, split
+from numeric.evaluation.layer import Tensors, combine, combine_rows, needed
+from numeric.subscripts import Rows, Steps, Values
+
+Pairs = dict[str, jax.Array]
+Tick = Callable[[float], None]
+
+
+class Table:
+    """A generated table of steps as a static argument of compiled functions: compared by the functions in it."""
+
+    def __init__(self, steps: Steps) -> None:
+        self.steps = steps
+        self.key = tuple((name, step.advance) for name, step in steps.items())
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Table) and self.key == other.key
+
+
+def layer_step(
+    functions: Functions,
+    table: Table,
+    names: tuple[str, ...],
+    plan: Plan,
+    values: Values,
+    tensors: Tensors,
+    rows: int,
+    mesh: Mesh | None = None,
+    tick: Tick = lambda part: None,
+) -> Tensors:
+    """All tensors of the next layer, `rows` rows of the four-point ones at a time; `tick` hears of each part done."""
+    pairs, quads = needed(table.steps, names)
+    program = _brackets(functions, pairs, quads, mesh)
+    if mesh is None:
+        two, four = program(plan, tensors["K"])
+    else:
+        two, four = local(program(*everywhere((split(plan, mesh.size), tensors["K"]), mesh)))
+    size = tensors["K"].shape[0]
+    if four is None or rows >= size:
+        new = _whole(table, names, quads)(values, tensors, two, four)
+        tick(1.0)
+        return new
+    flat = tuple(name for name in names if table.steps[name].rank != 4)
+    large = tuple(name for name in names if table.steps[name].rank == 4)
+    out = {name: jnp.zeros_like(tensors[name]) for name in large}
+    block = _block(table, large, quads, rows)
+    starts = [*range(0, size - rows, rows), size - rows]
+    for start in starts:
+        out = jax.block_until_ready(block(out, values, tensors, two, four, jnp.asarray(start)))
+        tick(1 / len(starts))
+    found = out | _whole(table, flat, quads)(values, tensors, two, four)
+    return {name: found[name] for name in names}
+
+
+@lru_cache(maxsize=256)
+def _brackets(
+    functions: Functions, pairs: tuple[str, ...], quads: tuple[str, ...], mesh: Mesh | None
+) -> Callable[[Plan, jax.Array], tuple[Pairs, jax.Array | None]]:
+    def layer_brackets(plan: Plan, K: jax.Array) -> tuple[Pairs, jax.Array | None]:
+        return brackets(functions, plan, K, pairs, quads, mesh)
+
+    return jax.jit(layer_brackets, out_shardings=NamedSharding(mesh, PartitionSpec()) if mesh is not None else None)
+
+
+@lru_cache(maxsize=256)
+def _whole(table: Table, names: tuple[str, ...], quads: tuple[str, ...]) -> Callable[..., Tensors]:
+    def recursions(values: Values, tensors: Tensors, pairs: Pairs, unique: jax.Array | None) -> Tensors:
+        return combine(table.steps, names, values, tensors, pairs, unique, quads)
+
+    return jax.jit(recursions)
+
+
+@lru_cache(maxsize=256)
+def _block(table: Table, names: tuple[str, ...], quads: tuple[str, ...], count: int) -> Callable[..., Tensors]:
+    def recursions_on_rows(
+        out: Tensors, values: Values, tensors: Tensors, pairs: Pairs, unique: jax.Array, start: jax.Array
+    ) -> Tensors:
+        new = combine_rows(table.steps, names, values, tensors, pairs, unique, quads, Rows(start, count))
+        return {name: jax.lax.dynamic_update_slice_in_dim(out[name], new[name], start, 0) for name in names}
+
+    return jax.jit(recursions_on_rows, donate_argnums=0)

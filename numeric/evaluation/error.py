@@ -1,0 +1,143 @@
+"""How far off a flow's numbers are: some inputs again, by other routes and with finer rules.
+
+The recursions close on any subset of the inputs, so a flow of a few of them costs little and shows the errors of their
+entries, carried through all layers. The few are those that are hardest to integrate, and random ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from functools import lru_cache
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from numeric.brackets import (
+    Functions,
+    Plan,
+    QuadruplePlan,
+    chosen_options,
+    make_quadruple_plan,
+    quadruple_slots,
+    sorted_quadruples,
+)
+from numeric.brackets.quadplan import POSITIONS
+from numeric.errors import NumericError
+from numeric.evaluation.bracket_tables import choose, four_point
+from numeric.evaluation.inputs import HYPERPARAMETERS, Parameters
+from numeric.evaluation.layer import Tensors, first_layer
+from numeric.evaluation.layers import Run
+
+INPUTS = 6
+FINER, FINEST = 1e-2, 1e-14
+SAFETY = 3.0  # on the largest difference that was seen, if all inputs were compared
+SAMPLED = 10.0  # if only some were: the others' entries have been seen to be worse by 3.4
+SAMPLE = 20000  # quadruples among which the hardest one is sought
+
+
+def estimate(run: Run, X: jax.Array, output: Tensors, plans: Sequence[Plan]) -> dict[str, float]:
+    """{tensor: error at the last layer relative to the tensor's largest entry}; infinite where it cannot be found.
+
+    Three times the largest difference from a second evaluation of all inputs, if there are at most six, or ten times
+    that of the six `hardest_inputs`, plus rounding, plus what nested quadrature still moved when it was refined. The
+    second evaluation is in float64; its rules are made for a tolerance 100 times smaller, from its own kernels;
+    conditioned series are conditioned on other pairs than the plan in use did, and smooth activations with closed forms
+    go through the generic series. Piecewise linear ones, and sums of exponentials at large variances (exact there),
+    know one route: there only its rule is finer.
+    """
+    parameters = Parameters(**{name: getattr(run.parameters, name).astype(jnp.float64) for name in HYPERPARAMETERS})
+    inputs = X.astype(jnp.float64)
+    quadruples = plans[-1].quadruples if plans and run.quads else None
+    labels = hardest_inputs(np.asarray(inputs), np.asarray(output["K"], dtype=float), quadruples)
+    functions = run.functions
+    rounding = 2 * run.depth * float(jnp.finfo(X.dtype).eps)
+    if quadruples is not None and quadruples.route == "exponential":  # exact, but for exponents as large as K
+        first = first_layer(run.steps, ("K",), inputs, run.values(1))["K"]
+        rounding *= 1 + 8 * float(jnp.maximum(first.max(), output["K"].max()))
+    else:
+        functions = _by_quadrature(functions)
+    avoid = None
+    if quadruples is not None and quadruples.route == "conditioned":
+        slots = quadruple_slots(labels[sorted_quadruples(len(labels))], quadruples.size)
+        avoid = chosen_options(quadruples)[slots]
+    again: Tensors = {}
+    kernels = tuple(name for name in ("K", "Theta") if name in run.names)
+    for names in dict.fromkeys((run.names, kernels)):  # kernels alone, where the rest has no second evaluation
+        other = _Second(functions, run.steps, names, run.widths, parameters, max(run.tolerance * FINER, FINEST))
+        other.avoid = avoid
+        with np.errstate(all="ignore"), suppress(NumericError):  # what cannot be integrated shows in its result
+            again = other.concrete(inputs[labels], {run.depth})[0][run.depth]
+            break
+    errors = dict.fromkeys(run.names, float("inf"))
+    safety = SAFETY if len(labels) == len(inputs) else SAMPLED
+    for name in again:
+        full = np.asarray(output[name], dtype=float)
+        difference = np.abs(full[np.ix_(*[labels] * full.ndim)] - np.asarray(again[name])).max()
+        errors[name] = safety * float(difference) / max(float(np.abs(full).max()), 1e-300) + rounding
+        if quadruples is not None and quadruples.nested and name not in kernels:
+            errors[name] += float(quadruples.error)
+    return errors
+
+
+class _Second(Run):
+    """A run that conditions on other pairs than those to `avoid` (options of the sorted quadruples)."""
+
+    avoid: np.ndarray | None = None
+
+    def plan(self, kernels: np.ndarray, layer: int) -> Plan:
+        if not self.quads or self.avoid is None:
+            return super().plan(kernels, layer)
+        plan = choose(self.functions, kernels, self.pairs, (), self.tolerance)
+        patterns = four_point(self.quads)
+        try:
+            four = make_quadruple_plan(self.functions, kernels, patterns, self.tolerance, avoid=self.avoid)
+        except NumericError:  # other pairs are no good here: finer rules on the same ones
+            four = make_quadruple_plan(self.functions, kernels, patterns, self.tolerance)
+        return replace(plan, quadruples=four)
+
+
+def hardest_inputs(X: np.ndarray, K: np.ndarray, plan: QuadruplePlan | None, count: int = INPUTS) -> np.ndarray:
+    """Sorted labels: the largest input, the most alike two, the most opposite two, those of the hardest series, others.
+
+    Alike and opposite are judged at the input, where they are exact; the hardest series is the one with the largest
+    conditional covariance given the pair that the plan conditions on.
+    """
+    size = len(X)
+    gram = X @ X.T
+    norm = np.sqrt(np.maximum(np.diagonal(gram), 1e-300))
+    cosine = np.where(np.eye(size, dtype=bool), 0.0, gram / np.outer(norm, norm))
+    order = [int(np.argmax(norm))]
+    order += [int(i) for extreme in (np.argmax, np.argmin) for i in np.unravel_index(extreme(cosine), cosine.shape)]
+    random = np.random.default_rng(0)
+    if plan is not None and plan.route == "conditioned" and size > count:
+        order += _hardest_quadruple(K, plan, random)
+    order += [int(i) for i in random.permutation(size)]
+    return np.array(sorted(list(dict.fromkeys(order))[:count]))
+
+
+def _hardest_quadruple(K: np.ndarray, plan: QuadruplePlan, random: np.random.Generator) -> list[int]:
+    """The labels of the largest |kappa_cd| given (a, b), among a sample of quadruples."""
+    quadruples = sorted_quadruples(plan.size)
+    rows = random.permutation(len(quadruples))[:SAMPLE]
+    picked = np.take_along_axis(quadruples[rows], np.array(POSITIONS)[chosen_options(plan)[rows]], axis=1)
+    a, b, c, d = picked.T
+    variance = np.maximum(K[a, a], 1e-300)
+    rest = K[b, b] - K[a, b] ** 2 / variance
+    own = rest > 1e-12 * K[b, b]
+
+    def residual(i: np.ndarray, j: np.ndarray) -> np.ndarray:
+        return K[i, j] - K[a, i] * K[a, j] / variance
+
+    second = np.where(own, residual(b, c) * residual(b, d) / np.where(own, rest, 1.0), 0.0)
+    return [int(i) for i in picked[np.argmax(np.abs(residual(c, d) - second))]]
+
+
+@lru_cache(maxsize=64)
+def _by_quadrature(functions: Functions) -> Functions:
+    """The same activation without its closed forms, where it has some."""
+    if functions.family in ("gaussian-erf", "exponential", "polynomial"):
+        return replace(functions, family="mehler")
+    return functions

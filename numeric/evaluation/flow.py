@@ -1,0 +1,158 @@
+"""The multi-input flow: K, Theta and every finite-width tensor through the layers, for one activation and any inputs.
+
+float64 by default. The kernel is run through the layers first; a quadrature plan is then chosen on the host from the
+concrete kernels, and the layer step, compiled once, does the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from numeric.activations import load, select
+from numeric.brackets import Functions, Plan, arrangements
+from numeric.errors import MissingTensor, NumericError
+from numeric.evaluation.bracket_tables import four_point, missing_tensors
+from numeric.evaluation.devices import make_mesh
+from numeric.evaluation.error import estimate
+from numeric.evaluation.inputs import (
+    is_traced,
+    read_depth,
+    read_dtype,
+    read_inputs,
+    read_memory,
+    read_parameters,
+    read_widths,
+)
+from numeric.evaluation.layer import needed
+from numeric.evaluation.layers import Run
+from numeric.evaluation.memory import needs, rows_within
+from numeric.evaluation.results import Flow
+from numeric.subscripts import Steps
+
+TOLERANCE = {jnp.float64: 1e-10, jnp.float32: 1e-5}
+MEMORY = 8e9
+
+
+def flow(
+    activation: Any,
+    X: Any,
+    depth: int,
+    width: int | Sequence[int] = 1,
+    C_b: Any = 0.0,
+    C_W: Any = 1.0,
+    lambda_b: Any = 1.0,
+    lambda_W: Any = 1.0,
+    *,
+    tensors: Sequence[str] | str | None = None,
+    layers: str | Sequence[int] = "all",
+    tolerance: float | None = None,
+    dtype: Any = "float64",
+    memory: float = MEMORY,
+    plan: tuple[Plan, ...] | None = None,
+    devices: Sequence[jax.Device] | None = None,
+    progress: bool | None = None,
+) -> Flow:
+    """Evaluate the theory of a network on the inputs X, shape (N, n_0).
+
+    `depth` is L, the number of weight layers; `width` one number or the L - 1 hidden widths; each hyperparameter a
+    number or one value a layer. `activation` is a name, a formula in z or a module written by `derive generate`.
+    `tensors` asks for some of K Theta V G1 D F H1 A B P Q R S T U (and what they depend on; all that exist by default),
+    `layers` for the layers to keep ("all", "last", or numbers). `tolerance` is the accuracy of four-point brackets
+    relative to the largest entry (pairs are more accurate); `f.error` estimates what was reached. `memory` is a budget
+    in bytes: tensors that do not fit in one go are computed block by block, and what cannot fit is refused (see
+    `numeric.evaluation.memory` for what is counted). `devices` (jax.devices()) spreads the brackets over them, and over
+    processes under jax.distributed. `progress` shows a bar, by default on terminals when a run takes long.
+
+    Under jax.jit, jax.grad and jax.vmap pass `plan=f.plan` of a flow f at nearby values: nothing is then looked at, and
+    the result is a pure function of X and the hyperparameters. Outside of them a plan saves the time of making one; how
+    well it suits these inputs, `f.error` tells.
+
+    >>> f = flow("tanh", [[1.0, 0.0], [0.6, 0.8]], depth=2, width=10, tensors="Theta")
+    >>> [round(float(x), 6) for x in f.K[0]]
+    [0.273676, 0.160238]
+    """
+    module = load(activation)
+    functions, steps = module.FUNCTIONS, module.STEPS
+    kind = read_dtype(dtype)
+    inputs = read_inputs(X, kind)
+    depth = read_depth(depth)
+    widths = read_widths(width, depth, inputs.shape[1])
+    parameters = read_parameters(depth, kind, C_b=C_b, C_W=C_W, lambda_b=lambda_b, lambda_W=lambda_W)
+    names, missing = _choose_tensors(functions, steps, tensors)
+    keep = _layers_to_keep(layers, depth)
+    mesh = make_mesh(devices) if devices is not None else None
+    need = needs(
+        len(inputs),
+        [steps[name].rank for name in names],
+        len(arrangements(four_point(needed(steps, names)[1]))),
+        keep,
+        depth,
+        jnp.dtype(kind).itemsize,
+        sum(device.process_index == jax.process_index() for device in devices) if devices is not None else 1,
+    )
+    traced = is_traced(inputs, parameters)
+    rows = len(inputs) if traced else rows_within(need, read_memory(memory))
+    run = Run(functions, steps, names, widths, parameters, _tolerance(tolerance, kind), mesh, rows)
+    if plan is not None:
+        plan = _given_plan(plan, depth, len(inputs), run.quads)
+    if traced:
+        if plan is None:
+            raise NumericError("Inside jit, grad or vmap pass plan=f.plan of a flow f computed outside nearby.")
+        return Flow(module, names, widths, parameters, run.pure(inputs, plan, keep), plan, missing)
+    kept, plan = run.concrete(inputs, keep, progress, plan)
+    measure = partial(estimate, run, inputs, kept[depth], plan)
+    return Flow(module, names, widths, parameters, kept, plan, missing, measure)
+
+
+def _choose_tensors(
+    functions: Functions, steps: Steps, tensors: Sequence[str] | str | None
+) -> tuple[tuple[str, ...], dict[str, str]]:
+    """The names to compute, and why others do not exist."""
+    missing = missing_tensors(functions, steps)
+    if tensors is None:
+        return tuple(name for name in steps if name not in missing), missing
+    names = select(steps, tensors)
+    asked = [tensors] if isinstance(tensors, str) else list(tensors)
+    for name in (*asked, *names):
+        if name in missing:
+            raise MissingTensor(missing[name])
+    return names, missing
+
+
+def _layers_to_keep(layers: str | Sequence[int], depth: int) -> set[int]:
+    if layers == "all":
+        return set(range(1, depth + 1))
+    if layers == "last":
+        return {depth}
+    numbers = list(layers) if isinstance(layers, Iterable) and not isinstance(layers, str) else [0]
+    if any(isinstance(l, bool) or not isinstance(l, int | np.integer) or not 1 <= l <= depth for l in numbers):
+        raise NumericError(f'layers is "all", "last" or a list of numbers from 1 to {depth}.')
+    return {int(l) for l in numbers} | {depth}
+
+
+def _tolerance(tolerance: float | None, kind: Any) -> float:
+    if tolerance is None:
+        return TOLERANCE[kind]
+    if not isinstance(tolerance, int | float | np.number) or not 1e-15 <= tolerance <= 0.1:
+        raise NumericError(f"tolerance lies between 1e-15 and 0.1; {tolerance!r} does not.")
+    return float(tolerance)
+
+
+def _given_plan(plan: Any, depth: int, size: int, quads: tuple[str, ...]) -> tuple[Plan, ...]:
+    """A plan that the user hands in, checked: one for each step, made for as many inputs and as many factors."""
+    if not isinstance(plan, Sequence) or any(not isinstance(own, Plan) for own in plan):
+        raise NumericError("plan is the `plan` of a flow that was computed before.")
+    if len(plan) != depth - 1:
+        raise NumericError(f"The plan belongs to a flow of depth {len(plan) + 1}, not {depth}.")
+    for own in plan:
+        if quads and own.quadruples is None:
+            raise NumericError("The plan belongs to a flow of K and Theta alone: ask that one for the same tensors.")
+        if quads and own.quadruples.size != size:
+            raise NumericError(f"The plan belongs to a flow of {own.quadruples.size} inputs, not {size}.")
+    return tuple(plan)

@@ -1,0 +1,92 @@
+"""The pure core of the flow: the first layer, and one layer step on arrays. It can be jitted, mapped, differentiated.
+
+The brackets come from `numeric.brackets` by a plan that was chosen beforehand; the recursions from generated code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import jax
+import jax.numpy as jnp
+
+from numeric.brackets import Functions, Plan, tensor
+from numeric.evaluation.bracket_tables import brackets, four_point
+from numeric.evaluation.inputs import HYPERPARAMETERS, Parameters
+from numeric.subscripts import Rows, Steps, Stored, Values, View
+
+Tensors = dict[str, jax.Array]
+
+
+def layer_values(parameters: Parameters, widths: tuple[int, ...], layer: int) -> Values:
+    """C_b, C_W, lambda_b, lambda_W of a layer (counted from 1) and the ratio r of the step that leads to it."""
+    values = {name: getattr(parameters, name)[layer - 1] for name in HYPERPARAMETERS}
+    ratio = widths[layer - 1] / widths[layer - 2] if layer > 1 else 1.0
+    return values | {"r": jnp.asarray(ratio, values["C_W"].dtype)}
+
+
+def first_layer(steps: Steps, names: tuple[str, ...], X: jax.Array, values: Values) -> Tensors:
+    """Layer 1: K and Theta from the inputs, all others zero."""
+    size = X.shape[0]
+    gram = X @ X.T / X.shape[1]
+    tensors = {}
+    for name in names:
+        step = steps[name]
+        start = step.first(values, View(gram, step.rank)) if step.first is not None else jnp.zeros((), X.dtype)
+        tensors[name] = jnp.broadcast_to(start, (size,) * step.rank).astype(X.dtype)
+    return tensors
+
+
+def needed(steps: Steps, names: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The pair and four-point patterns that a set of tensors uses."""
+    pairs = sorted({pattern for name in names for pattern in steps[name].pairs})
+    quads = sorted({pattern for name in names for pattern in steps[name].quads})
+    return tuple(pairs), tuple(quads)
+
+
+def advance(
+    functions: Functions, steps: Steps, names: tuple[str, ...], plan: Plan, values: Values, tensors: Tensors
+) -> Tensors:
+    """All tensors of the next layer."""
+    orders_two, orders_four = needed(steps, names)
+    pairs, unique = brackets(functions, plan, tensors["K"], orders_two, orders_four)
+    return combine(steps, names, values, tensors, pairs, unique, orders_four)
+
+
+def combine(
+    steps: Steps,
+    names: tuple[str, ...],
+    values: Values,
+    tensors: Mapping[str, jax.Array],
+    pairs: Mapping[str, jax.Array],
+    unique: jax.Array | None,
+    quads: tuple[str, ...],
+) -> Tensors:
+    """The recursions, given the brackets: every four-point tensor is laid out once, then all are read from these."""
+    size, four = tensors["K"].shape[0], {}
+    if unique is not None:
+        used = needed(steps, names)[1]
+        four = {p: tensor(unique, four_point(quads), four_point((p,))[0], size) for p in used}
+    out = {}
+    for name in names:
+        rank = steps[name].rank
+        s, m, t = ({key: View(array, rank) for key, array in arrays.items()} for arrays in (pairs, four, tensors))
+        out[name] = steps[name].advance(values, s, m, t).astype(tensors["K"].dtype)
+    return out
+
+
+def combine_rows(
+    steps: Steps,
+    names: tuple[str, ...],
+    values: Values,
+    tensors: Mapping[str, jax.Array],
+    pairs: Mapping[str, jax.Array],
+    unique: jax.Array,
+    quads: tuple[str, ...],
+    rows: Rows,
+) -> Tensors:
+    """The recursions of four-point tensors on some rows only, brackets read straight from the unique quadruples."""
+    size = tensors["K"].shape[0]
+    s, t = ({key: View(array, 4, rows) for key, array in arrays.items()} for arrays in (pairs, tensors))
+    m = {p: Stored(unique, four_point(quads), four_point((p,))[0], size, rows) for p in quads}
+    return {name: steps[name].advance(values, s, m, t).astype(tensors["K"].dtype) for name in names}

@@ -1,0 +1,143 @@
+"""One evaluation of the flow: the first layer, plans chosen as kernels become known, a compiled step for each layer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh
+
+from numeric.brackets import Functions, Plan, needs_no_plan
+from numeric.errors import NonFiniteFlow, NumericError
+from numeric.evaluation.bracket_tables import choose
+from numeric.evaluation.compiled import Table, Tick, layer_step
+from numeric.evaluation.inputs import Parameters
+from numeric.evaluation.kernel_scan import kernel_scan
+from numeric.evaluation.layer import Tensors, advance, first_layer, layer_values, needed
+from numeric.progress import progress_bar
+from numeric.subscripts import Steps, Values
+
+KERNEL_TOLERANCE = 1e-10  # of the kernels that a shared plan is chosen from
+
+
+class Run:
+    """What stays the same from layer to layer."""
+
+    def __init__(
+        self,
+        functions: Functions,
+        steps: Steps,
+        names: tuple[str, ...],
+        widths: tuple[int, ...],
+        parameters: Parameters,
+        tolerance: float,
+        mesh: Mesh | None = None,
+        rows: int | None = None,
+    ) -> None:
+        """`rows` of the four-point tensors are computed at a time; None takes all at once."""
+        self.functions, self.steps, self.names, self.mesh = functions, steps, names, mesh
+        self.widths, self.parameters, self.tolerance = widths, parameters, tolerance
+        self.depth, self.rows = len(widths), rows
+        self.pairs, self.quads = needed(steps, names)
+
+    def values(self, layer: int) -> Values:
+        return layer_values(self.parameters, self.widths, layer)
+
+    def pure(self, X: jax.Array, plans: Sequence[Plan], keep: set[int]) -> dict[int, Tensors]:
+        """The evaluation inside jit, grad and vmap: no value is looked at."""
+        tensors = first_layer(self.steps, self.names, X, self.values(1))
+        kept = {1: tensors} if 1 in keep else {}
+        for layer in range(2, self.depth + 1):
+            tensors = advance(self.functions, self.steps, self.names, plans[layer - 2], self.values(layer), tensors)
+            if layer in keep:
+                kept[layer] = tensors
+        return kept
+
+    def concrete(
+        self, X: jax.Array, keep: set[int], progress: bool | None = False, plans: Sequence[Plan] | None = None
+    ) -> tuple[dict[int, Tensors], tuple[Plan, ...]]:
+        """The evaluation with numbers: plans are chosen from them unless given, and every layer is checked."""
+        with progress_bar(self.depth - 1, progress, "layers") as tick:
+            tensors = first_layer(self.steps, self.names, X, self.values(1))
+            self.check(tensors, 1)
+            last = self.in_one_loop(tensors) if plans is None and keep == {self.depth} else None
+            if last is not None:
+                tick(self.depth - 1)
+                return {self.depth: last[0]}, last[1]
+            if plans is None and self.quads:
+                plans = [self.shared_plan(tensors["K"])] * (self.depth - 1)
+            used = []
+            kept = {1: tensors} if 1 in keep else {}
+            for layer in range(2, self.depth + 1):
+                plan = plans[layer - 2] if plans is not None else self.plan(np.asarray(tensors["K"]), layer)
+                tensors = self.step(plan, layer, tensors, tick)
+                self.check(tensors, layer)
+                used.append(plan)
+                if layer in keep:
+                    kept[layer] = tensors
+        return kept, tuple(used)
+
+    def in_one_loop(self, tensors: Tensors) -> tuple[Tensors, tuple[Plan, ...]] | None:
+        """The last layer straight from the first, if closed forms do and all numbers stay in their range."""
+        limit = needs_no_plan(self.functions)
+        if self.quads or self.mesh is not None or self.depth < 3 or not limit:
+            return None
+        plan = self.plan(np.asarray(tensors["K"]), 2)
+        values = [self.values(layer) for layer in range(2, self.depth + 1)]
+        last, largest = kernel_scan(self.functions, Table(self.steps), self.names, plan, values, tensors)
+        if not float(largest["K"]) < limit or not all(float(x) < _bound(x.dtype) for x in largest.values()):
+            return None
+        return last, (plan,) * (self.depth - 1)
+
+    def step(self, plan: Plan, layer: int, tensors: Tensors, tick: Tick = lambda part: None) -> Tensors:
+        """One compiled layer step, on one device or on the mesh."""
+        rows = tensors["K"].shape[0] if self.rows is None else self.rows
+        table, values = Table(self.steps), self.values(layer)
+        return layer_step(self.functions, table, self.names, plan, values, tensors, rows, self.mesh, tick)
+
+    def plan(self, kernels: np.ndarray, layer: int) -> Plan:
+        """A plan for one kernel, or for a stack of them that ends at the layer below this one."""
+        try:
+            return choose(self.functions, kernels, self.pairs, self.quads, self.tolerance)
+        except NumericError as error:
+            raise type(error)(f"At layer {layer}: {error}") from None
+
+    def kernels(self, K: jax.Array) -> np.ndarray:
+        """K of the layers 1 to depth - 1, (depth - 1, N, N), from that of the first."""
+        kernel = {"K": K}
+        tolerance = min(self.tolerance, KERNEL_TOLERANCE)
+        lean = Run(self.functions, self.steps, ("K",), self.widths, self.parameters, tolerance)
+        kernels = [np.asarray(K)]
+        for layer in range(2, self.depth):
+            kernel = lean.step(lean.plan(kernels[-1], layer), layer, kernel)
+            self.check(kernel, layer)
+            kernels.append(np.asarray(kernel["K"]))
+        return np.stack(kernels)
+
+    def shared_plan(self, K: jax.Array) -> Plan:
+        """One plan that holds for every layer's kernel, so that one compiled step serves all layers."""
+        return self.plan(self.kernels(K), self.depth)
+
+    def check(self, tensors: Tensors, layer: int) -> None:
+        """Nothing but finite numbers goes on to the next layer."""
+        for name, finite in _finite(tensors).items():
+            if not bool(finite):
+                advice = (
+                    "off criticality the flow grows exponentially with depth; change C_W or C_b, or stop at depth "
+                    f"{layer - 1}"
+                    if layer > 2
+                    else "scale the inputs or the hyperparameters down"
+                )
+                raise NonFiniteFlow(f"{name} overflows at layer {layer} of {self.depth}: {advice}.")
+
+
+@jax.jit
+def _finite(tensors: Tensors) -> dict[str, jax.Array]:
+    return {name: (jnp.abs(x) < _bound(x.dtype)).all() for name, x in tensors.items()}
+
+
+def _bound(dtype: jnp.dtype) -> float:
+    """The fourth root of the largest number: brackets multiply four of them."""
+    return float(jnp.finfo(dtype).max) ** 0.25

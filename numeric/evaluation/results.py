@@ -1,0 +1,124 @@
+"""The result of a flow: tensors of every layer that was kept, by name, with what is needed to use them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import jax
+
+from numeric.brackets import Plan
+from numeric.errors import MissingTensor, NumericError
+from numeric.evaluation.inputs import Parameters
+
+
+class Layer(Mapping[str, jax.Array]):
+    """The tensors of one layer: `layer.V` or `layer["V"]`, axes in THEORY.md's subscript order."""
+
+    def __init__(self, number: int, tensors: Mapping[str, jax.Array], missing: Mapping[str, str]) -> None:
+        self.number = number
+        self._tensors = dict(tensors)
+        self._missing = dict(missing)
+
+    def __getitem__(self, name: str) -> jax.Array:
+        if name in self._tensors:
+            return self._tensors[name]
+        raise MissingTensor(self._missing.get(name, f"The tensor {name} was not asked for: add it to `tensors`."))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._tensors)
+
+    def __len__(self) -> int:
+        return len(self._tensors)
+
+    def __getattr__(self, name: str) -> jax.Array:
+        if name.startswith("_") or not name[:1].isupper():
+            raise AttributeError(name)
+        return self[name]
+
+    def __repr__(self) -> str:
+        return f"Layer({self.number}: {' '.join(self)})"
+
+
+@jax.tree_util.register_pytree_node_class
+class Flow:
+    """The flow of a network: `f.K`, `f.Theta`, ..., `f.U` at the output layer, `f.layer(l)` at layer l (1 to depth).
+
+    `widths` is (n_0, n_1, ..., n_{L-1}); every finite-width tensor of layer l carries 1/n_{l-1} = 1/widths[l-1].
+    `parameters` holds the per-layer C_b, C_W, lambda_b, lambda_W (arrays of L values). `error` maps each tensor to an
+    estimate of its numerical error relative to its largest entry, computed when first asked for. `plan` can be
+    given to `flow` again, under `jax.jit`, `jax.grad` or `jax.vmap`. A flow is a pytree.
+    """
+
+    def __init__(
+        self,
+        activation: Any,
+        names: tuple[str, ...],
+        widths: tuple[int, ...],
+        parameters: Parameters,
+        layers: Mapping[int, Mapping[str, jax.Array]],
+        plan: tuple[Plan, ...],
+        missing: Mapping[str, str],
+        estimate: Callable[[], dict[str, float]] | None = None,
+    ) -> None:
+        self.activation = activation
+        self.names = names
+        self.widths = widths
+        self.parameters = parameters
+        self.plan = plan
+        self._layers = dict(layers)
+        self._missing = dict(missing)
+        self._estimate = estimate
+        self._error: dict[str, float] | None = None
+
+    @property
+    def depth(self) -> int:
+        """L, the number of weight layers."""
+        return len(self.widths)
+
+    @property
+    def width(self) -> int:
+        """n_{L-1}: the last hidden width, by which the output layer's tensors are to be divided."""
+        return self.widths[-1]
+
+    def layer(self, number: int) -> Layer:
+        """The tensors of layer `number`, counted from 1 (the first preactivations) to depth (the output)."""
+        if not 1 <= number <= self.depth:
+            raise NumericError(f"There are layers 1 to {self.depth}; {number} is not one of them.")
+        if number not in self._layers:
+            raise NumericError(f"Layer {number} was not kept: ask for it with layers=[{number}, ...].")
+        return Layer(number, self._layers[number], self._missing)
+
+    @property
+    def error(self) -> dict[str, float]:
+        """{tensor: numerical error at the output layer, relative to the tensor's largest entry}.
+
+        Three times the largest difference from a second, finer evaluation by other routes, plus rounding; of more than
+        six inputs only six are compared, those that are hardest to integrate among them, and it is ten times the
+        difference: see `numeric.evaluation.error`. It is no bound. Infinity says that there is no second evaluation.
+        """
+        if self._error is None:
+            if self._estimate is None:
+                raise NumericError("A flow inside jit, grad or vmap has no error estimate: ask one outside.")
+            self._error = self._estimate()
+        return self._error
+
+    def __getattr__(self, name: str) -> jax.Array:
+        if name.startswith("_") or not name[:1].isupper():
+            raise AttributeError(name)
+        return self.layer(self.depth)[name]
+
+    def __repr__(self) -> str:
+        return (
+            f"Flow({self.activation.FUNCTIONS.name}, depth {self.depth}, widths {self.widths}: {' '.join(self.names)})"
+        )
+
+    def tree_flatten(self) -> tuple[tuple, tuple]:
+        static = (self.activation, self.names, self.widths, tuple(sorted(self._missing.items())))
+        return (self.parameters, self._layers, self.plan), static
+
+    @classmethod
+    def tree_unflatten(cls, static: tuple, children: tuple) -> Flow:
+        activation, names, widths, missing = static
+        parameters, layers, plan = children
+        return cls(activation, names, widths, parameters, layers, plan, dict(missing))

@@ -1,0 +1,1 @@
+"""Studies that run for a while, leave a record on disk and a figure: depth, width and linearization."""

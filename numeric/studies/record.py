@@ -1,0 +1,86 @@
+"""A study on disk: rows as CSV and the settings beside them, written atomically, so that it can be stopped any time."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import tempfile
+from dataclasses import asdict, fields
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+from numeric.errors import NumericError
+from numeric.studies.linearization import Row, Study
+
+
+def write_atomically(path: Path, content: str | bytes) -> None:
+    """Write a file so that readers see the old one or the new one, never a part."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    data = content.encode() if isinstance(content, str) else content
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+        os.chmod(temporary, 0o644)  # a temporary file is private
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+
+
+class Record:
+    """The rows of one study in `folder`. Only `widths` and `networks` may grow when a study is resumed."""
+
+    def __init__(self, study: Study, folder: Path) -> None:
+        name = "".join(c if c.isalnum() else "-" for c in study.activation).strip("-")
+        self.study = study
+        self.csv = folder / f"ntk-study-{name}.csv"
+        self.settings = folder / f"ntk-study-{name}.json"
+        self.figure = folder / f"ntk-study-{name}.png"
+        self.rows: list[Row] = self._load()
+
+    @property
+    def done(self) -> set[tuple[int, int]]:
+        """(width, network) pairs that need not be trained again."""
+        return {(row.width, row.network) for row in self.rows}
+
+    @property
+    def wanted(self) -> list[Row]:
+        """The rows that belong to this study, in order."""
+        chosen = [r for r in self.rows if r.width in self.study.widths and r.network < self.study.networks]
+        return sorted(chosen, key=lambda r: (r.width, r.network))
+
+    def add(self, rows: list[Row]) -> None:
+        """Append rows and write the file anew."""
+        self.rows = self.rows + rows
+        self.save()
+
+    def save(self) -> None:
+        """Settings first, then the rows: a study that was stopped in between starts over, never mixes."""
+        out = StringIO()
+        table = csv.writer(out, lineterminator="\n")
+        names = [f.name for f in fields(Row)]
+        table.writerow(names)
+        for row in sorted(self.rows, key=lambda r: (r.width, r.network)):
+            table.writerow([repr(getattr(row, name)) for name in names])
+        write_atomically(self.settings, json.dumps(self._fixed(), indent=2) + "\n")
+        write_atomically(self.csv, out.getvalue())
+
+    def _fixed(self) -> dict[str, Any]:
+        return {k: v for k, v in asdict(self.study).items() if k not in ("widths", "networks")}
+
+    def _load(self) -> list[Row]:
+        if not (self.csv.exists() and self.settings.exists()):
+            return []
+        if json.loads(self.settings.read_text()) != self._fixed():
+            raise NumericError(f"{self.csv} holds a study with other settings: choose another folder or remove it")
+        with self.csv.open(newline="") as file:
+            lines = list(csv.DictReader(file))
+        return [_row(line) for line in lines]
+
+
+def _row(line: dict[str, str]) -> Row:
+    values: dict[str, Any] = {name: float(text) for name, text in line.items()}
+    return Row(**{**values, "width": int(line["width"]), "network": int(line["network"])})

@@ -1,0 +1,172 @@
+"""Training algorithms as objects: each gives its update rule, and the rest (projectors, time dependence) follows.
+
+An algorithm is a linear filter from gradients to displacements of the parameters, θ → θ - displacement. A new one is
+a subclass with an `update` method; `numeric.trained.projectors` does the sums and `numeric.ensemble` trains with it.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from numeric.errors import NumericError
+
+Memory = tuple[Any, ...]
+
+
+class DivergentTraining(NumericError):
+    """Training that does not converge with the given learning rate; the message says what would."""
+
+
+@dataclass(frozen=True)
+class UpdateRule:
+    """One step in matrix form: memory → memory - decay·memory + input·g, displacement → + output·memory + direct·g."""
+
+    decay: np.ndarray
+    input: np.ndarray
+    output: np.ndarray
+    direct: float
+
+
+class Algorithm(ABC):
+    """A linear update rule. `memory_size` slots are carried from step to step; `stages` steps precede the lasting rule.
+
+    With `continuous`, `update` returns rates: the time derivatives of the memory and of the displacement.
+    """
+
+    memory_size: int = 0
+    stages: int = 0
+    continuous: bool = False
+
+    @abstractmethod
+    def update(self, memory: Memory, gradient: Any, step: int) -> tuple[Memory, Any]:
+        """The new memory and the displacement made in this step; both linear in (memory, gradient)."""
+
+    def precondition(self, h: np.ndarray) -> np.ndarray:
+        """The factor on the gradient of a mode with NTK eigenvalue h: the Newton tensor of (10.18), 1 for none."""
+        return np.ones_like(h)
+
+    def rule(self, step: int) -> UpdateRule:
+        """`update` at the given step in matrix form, read off by applying it to unit vectors."""
+        size = self.memory_size
+        columns = [self.update(tuple(unit), 0.0, step) for unit in np.eye(size)]
+        driven, direct = self.update((0.0,) * size, 1.0, step)
+        transition = np.array([memory for memory, _ in columns], dtype=float).reshape(size, size).T
+        return UpdateRule(
+            decay=-transition if self.continuous else np.eye(size) - transition,
+            input=np.array(driven, dtype=float).reshape(size),
+            output=np.array([out for _, out in columns], dtype=float).reshape(size),
+            direct=float(direct),
+        )
+
+    def generator(self, h: np.ndarray, step: int) -> np.ndarray:
+        """N of x(t+1) = x(t) - N x(t) (or dx/dt = -N x) for the state x = (error, memory...) of modes h at width ∞."""
+        rule, h = self.rule(step), np.asarray(h, dtype=float)
+        gain = self.precondition(h)
+        generator = np.zeros((*h.shape, self.memory_size + 1, self.memory_size + 1))
+        generator[..., 0, 0] = h * rule.direct * gain
+        generator[..., 0, 1:] = h[..., None] * rule.output
+        generator[..., 1:, 0] = -gain[..., None] * rule.input
+        generator[..., 1:, 1:] = rule.decay
+        return generator
+
+    def check(self, h: np.ndarray) -> None:
+        """Raise if a mode does not decay: the condition for 'trained to the end' to mean anything."""
+        generator = self.generator(h, self.stages)
+        modes = np.linalg.eigvals(generator)
+        stable = (modes.real > 0) if self.continuous else (np.abs(1 - modes) < 1)
+        if not stable.all():
+            worst = float(np.max(h[~stable.all(axis=-1)]))
+            raise DivergentTraining(
+                f"{self} does not converge on a mode with NTK eigenvalue {worst:.6g}; "
+                f"the largest eigenvalue is {float(np.max(h)):.6g}, so take a learning rate below {2 / np.max(h):.6g}."
+            )
+
+
+@dataclass(frozen=True)
+class GradientDescent(Algorithm):
+    """Constant learning rate eta (infinity.81)."""
+
+    eta: float
+
+    def update(self, memory: Memory, gradient: Any, step: int) -> tuple[Memory, Any]:
+        return (), self.eta * gradient
+
+
+@dataclass(frozen=True)
+class GradientFlow(Algorithm):
+    """The limit of small learning rate at fixed eta·t (infinity.149)-(infinity.153)."""
+
+    continuous = True
+
+    def update(self, memory: Memory, gradient: Any, step: int) -> tuple[Memory, Any]:
+        return (), gradient
+
+
+@dataclass(frozen=True)
+class Newton(Algorithm):
+    """Steps with the inverse of the training NTK as Newton tensor: the giant leap (10.25), repeated."""
+
+    def update(self, memory: Memory, gradient: Any, step: int) -> tuple[Memory, Any]:
+        return (), gradient
+
+    def precondition(self, h: np.ndarray) -> np.ndarray:
+        return 1 / h
+
+
+@dataclass(frozen=True)
+class TwoStep(Newton):
+    """The giant leap and small step of (infinity.71), (infinity.77).
+
+    The first step inverts each network's own NTK; to the order of the theory that only moves where the fluctuation
+    of the NTK is accounted for, which is the same for all algorithms (infinity.93), so the rule is Newton's.
+    """
+
+
+@dataclass(frozen=True)
+class Momentum(Algorithm):
+    """Gradient descent with heavy-ball momentum `mu`, or Nesterov's form of it."""
+
+    eta: float
+    mu: float
+    nesterov: bool = False
+    memory_size = 1
+
+    def update(self, memory: Memory, gradient: Any, step: int) -> tuple[Memory, Any]:
+        velocity = self.mu * memory[0] + gradient
+        return (velocity,), self.eta * (gradient + self.mu * velocity if self.nesterov else velocity)
+
+
+@dataclass(frozen=True)
+class Schedule(Algorithm):
+    """Gradient descent with a learning rate for each step; the last one stays."""
+
+    etas: Sequence[float]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "etas", tuple(float(rate) for rate in self.etas))
+
+    @property
+    def stages(self) -> int:  # type: ignore[override]
+        return len(self.etas) - 1
+
+    def update(self, memory: Memory, gradient: Any, step: int) -> tuple[Memory, Any]:
+        return (), self.etas[min(step, len(self.etas) - 1)] * gradient
+
+
+@dataclass(frozen=True)
+class Preconditioned(Algorithm):
+    """Gradient descent on the generalized MSE loss (10.22) whose Newton tensor is a function of the training NTK."""
+
+    eta: float
+    kappa: Callable[[np.ndarray], np.ndarray]
+
+    def update(self, memory: Memory, gradient: Any, step: int) -> tuple[Memory, Any]:
+        return (), self.eta * gradient
+
+    def precondition(self, h: np.ndarray) -> np.ndarray:
+        return self.kappa(h)

@@ -1,0 +1,186 @@
+"""Training with a frozen kernel, in closed form: seed 001's linearized solution and seed 002's gradient flow.
+
+With the loss (1/2) sum |f - y|^2 (the seeds' learning rate over N is our eta) and in the eigenbasis of the training
+kernel, the weights of the representer sum at time t are g_t(h) (y - f_0), where
+
+    gradient flow      g_t(h) = (1 - exp(-eta h t)) / h
+    gradient descent   g_t(h) = (1 - (1 - eta h)^t) / h
+    both, t -> infinity, 1/h: kernel ridgeless regression.
+
+A penalty (ridge/2) |w - w_0|^2 shifts h to h + ridge, and the limit is kernel ridge regression. For other losses the
+representer weights follow an ODE (or, for gradient descent, a recursion) of their own. Kernels of several outputs
+carry components first, H[i1, i2, 1, 2], as everywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from scipy.integrate import solve_ivp
+
+from numeric.errors import NumericError
+from numeric.trained.algorithms import Algorithm
+from numeric.trained.projectors import position_signal
+
+Array = np.ndarray
+Loss = Callable[[jax.Array, jax.Array], jax.Array]
+
+
+def squared_loss(f: jax.Array, y: jax.Array) -> jax.Array:
+    """(1/2) sum |f - y|^2."""
+    return 0.5 * jnp.sum((f - y) ** 2)
+
+
+def cross_entropy(f: jax.Array, y: jax.Array) -> jax.Array:
+    """- sum over samples of y . log softmax(f): f and y of shape (N, classes), y one-hot or probabilities."""
+    return -jnp.sum(y * jax.nn.log_softmax(f, axis=-1))
+
+
+@dataclass(frozen=True)
+class FrozenKernelTraining:
+    """Training of f on N samples with the kernel K held fixed.
+
+    K has shape (N, N) for one output or for all outputs alike, or (O, O, N, N); y and f0 have shape (N,) or (N, O).
+    Test rows k have shape (N_test, N) or (O, O, N_test, N). Times may be scalars or arrays; an array of T times adds
+    a leading axis of length T to the answer.
+    """
+
+    K: Array
+    y: Array
+    f0: Array
+    ridge: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name in ("K", "y", "f0"):
+            value = np.asarray(getattr(self, name), float)
+            if not np.all(np.isfinite(value)):
+                raise NumericError(f"{name} has entries that are not finite numbers")
+            object.__setattr__(self, name, value)
+        n = len(self.y)
+        shapes = {(n, n), (*self.y.shape[1:], *self.y.shape[1:], n, n)}
+        if self.K.shape not in shapes or self.f0.shape != self.y.shape:
+            raise NumericError(f"K {self.K.shape}, y {self.y.shape} and f0 {self.f0.shape} do not belong together")
+        if self.ridge < 0:
+            raise NumericError("the ridge cannot be negative")
+
+    @property
+    def output_blind(self) -> bool:
+        """Whether K acts on samples only, the same for every output."""
+        return self.K.ndim == 2
+
+    @cached_property
+    def _modes(self) -> tuple[Array, Array]:
+        h, Q = np.linalg.eigh(self.K if self.output_blind else self._flat())
+        return np.maximum(h, 0.0) + self.ridge, Q
+
+    @property
+    def eigenvalues(self) -> Array:
+        """Of the training kernel, ridge included, in ascending order."""
+        return self._modes[0]
+
+    @property
+    def critical_rate(self) -> float:
+        """The learning rate beyond which gradient descent diverges: 2 / h_max."""
+        return float(2 / self.eigenvalues[-1])
+
+    def flow_weights(self, time: float | Array, eta: float = 1.0) -> Array:
+        """Representer weights alpha of gradient flow at `time`: f(x) = f_0(x) + k(x) alpha."""
+        t = np.asarray(time, float)[..., None]
+        h = self.eigenvalues
+        safe = np.where(h > 0, h, 1.0)
+        return self._apply(np.where(h > 0, -np.expm1(-eta * h * t) / safe, eta * t))
+
+    def descent_weights(self, steps: int | Array, eta: float) -> Array:
+        """Representer weights alpha of gradient descent after a whole number of steps."""
+        t = np.asarray(steps)[..., None]
+        if np.any(t < 0) or not np.issubdtype(t.dtype, np.integer):
+            raise NumericError("gradient descent has whole steps: give integers, not negative")
+        h = self.eigenvalues
+        u = 1 - eta * h
+        safe = np.where(h > 0, h, 1.0)
+        near = np.abs(eta * h) < 0.5
+        with np.errstate(over="ignore"):
+            # 1 - u^t loses digits when eta h t is small: there use expm1 and log1p
+            small = -np.expm1(t * np.log1p(np.where(near, -eta * h, 0.0))) / safe
+            large = (1 - u ** t.astype(float)) / safe
+            alpha = self._apply(np.where(h > 0, np.where(near, small, large), eta * t))
+        if not np.all(np.isfinite(alpha)):
+            raise NumericError(f"gradient descent diverges at eta = {eta:g}: it needs eta < {self.critical_rate:.6g}")
+        return alpha
+
+    def weights(self, algorithm: Algorithm, t: float) -> Array:
+        """Representer weights of any algorithm of `numeric.trained` after t steps (or at time t)."""
+        return self._apply(position_signal(algorithm, self.eigenvalues).at(t))
+
+    def limit_weights(self) -> Array:
+        """Representer weights at t -> infinity: kernel ridge regression, or ridgeless without ridge."""
+        h = self.eigenvalues
+        if h[0] <= 1e-14 * h[-1]:
+            raise NumericError("the training kernel is singular to rounding: use a ridge or a finite time")
+        return self._apply(1 / h)
+
+    def loss_flow_weights(self, time: float, loss: Loss, eta: float = 1.0, tolerance: float = 1e-11) -> Array:
+        """Representer weights of gradient flow of any loss(f, y), by an eighth-order Runge-Kutta solver.
+
+        `loss` is a JAX function of f and y in the shape of y. The solver's local error is kept below `tolerance`.
+        """
+        slope = self._slope(loss)
+        size = self.y.size
+
+        def rhs(_: float, alpha: Array) -> Array:
+            return -eta * slope(alpha)
+
+        solution = solve_ivp(rhs, (0.0, float(time)), np.zeros(size), method="DOP853", rtol=tolerance, atol=tolerance)
+        if not solution.success or not np.all(np.isfinite(solution.y[:, -1])):
+            raise NumericError(f"the ODE of the loss could not be integrated: {solution.message}")
+        return solution.y[:, -1].reshape(self.y.shape)
+
+    def loss_descent_weights(self, steps: int, loss: Loss, eta: float) -> Array:
+        """Representer weights after gradient descent steps of any loss(f, y)."""
+        slope, alpha = self._slope(loss), np.zeros(self.y.size)
+        for _ in range(int(steps)):
+            alpha = alpha - eta * slope(alpha)
+        if not np.all(np.isfinite(alpha)):
+            raise NumericError(f"gradient descent diverges at eta = {eta:g}")
+        return alpha.reshape(self.y.shape)
+
+    def predict(self, k: Array, alpha: Array, f0: Array | float = 0.0) -> Array:
+        """f_0(x) + k(x) alpha for test rows k, and any leading time axis of alpha."""
+        k = np.asarray(k, float)
+        outputs = self.y.shape[1:]
+        if k.ndim == 2:
+            return np.einsum("qn,...n->...q" if not outputs else "qn,...no->...qo", k, alpha) + f0
+        return np.einsum("ijqn,...nj->...qi", k, alpha) + f0
+
+    def _flat(self) -> Array:
+        """K as a matrix over (sample, output)."""
+        if self.output_blind:
+            return np.kron(self.K, np.eye(self.y.size // len(self.y)))
+        return self.K.transpose(2, 0, 3, 1).reshape(self.y.size, self.y.size)
+
+    def _apply(self, g: Array) -> Array:
+        """g(K) (y - f_0) for spectral functions g of shape (..., modes)."""
+        _, Q = self._modes
+        error = (self.y - self.f0).reshape(len(Q), -1)
+        answer = np.einsum("am,...m,mo->...ao", Q, g, Q.T @ error)
+        return answer.reshape(*g.shape[:-1], *self.y.shape)
+
+    def _slope(self, loss: Loss) -> Callable[[Array], Array]:
+        kernel, y, f0, shape = (
+            jnp.asarray(self._flat()),
+            jnp.asarray(self.y),
+            jnp.asarray(self.f0).reshape(-1),
+            self.y.shape,
+        )
+
+        @jax.jit
+        def slope(alpha: jax.Array) -> jax.Array:
+            f = (f0 + kernel @ alpha).reshape(shape)
+            return jax.grad(loss)(f, y).reshape(-1) + self.ridge * alpha
+
+        return lambda alpha: np.asarray(slope(jnp.asarray(alpha)))

@@ -1,0 +1,139 @@
+"""Infinite width: the kernel prediction (10.39), its mean (10.40) and covariance (10.41), at the end and in time.
+
+At infinite width the NTK is frozen, so training is linear: z(t) = z - S(t)(z - y) on the training set's errors, with
+S(t) = Θ U p(t) Uᵀ in the eigenbasis U of the training NTK. At the end p = 1/h whatever the algorithm: (10.35).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from numeric.errors import NumericError
+from numeric.trained.algorithms import Algorithm
+from numeric.trained.projectors import position_signal
+
+
+class SingularKernel(NumericError):
+    """A training kernel that cannot be inverted in double precision; the message names the inputs."""
+
+
+@dataclass(frozen=True)
+class TrainingModes:
+    """Eigenvalues h (ascending) and eigenvectors U (columns) of the training NTK; `dropped` modes stay untrained."""
+
+    h: np.ndarray
+    U: np.ndarray
+    dropped: int = 0
+
+
+def training_modes(theta: np.ndarray, train: Sequence[int], rcond: float | None = None) -> TrainingModes:
+    """The modes of the training NTK. A singular one raises, unless `rcond` says which modes to leave untrained.
+
+    With `rcond`, modes below rcond times the largest eigenvalue are dropped: training does not move along them, which
+    is exact for repeated inputs (they share one gradient) and is early stopping for the others.
+    """
+    block = np.asarray(theta)[np.ix_(train, train)]
+    if not np.isfinite(block).all():
+        raise NumericError("The training NTK holds values that are not finite.")
+    h, U = np.linalg.eigh((block + block.T) / 2)
+    floor = (rcond if rcond is not None else 4 * len(h) * np.finfo(float).eps) * h[-1]
+    small = h <= floor
+    if rcond is None and small.any():
+        raise SingularKernel(_diagnosis(block, train, h, U))
+    return TrainingModes(h[~small], U[:, ~small], int(small.sum()))
+
+
+def _diagnosis(block: np.ndarray, train: Sequence[int], h: np.ndarray, U: np.ndarray) -> str:
+    scale = np.diagonal(block)
+    distance = scale[:, None] + scale[None, :] - 2 * block + np.diag(np.full(len(scale), np.inf))
+    a, b = (int(k) for k in np.unravel_index(np.argmin(distance), distance.shape))
+    if distance[a, b] <= 1e-12 * (scale[a] + scale[b]):
+        which = f"training inputs {train[a]} and {train[b]} are the same to the NTK"
+    else:
+        share = np.abs(U[:, 0])
+        names = [str(train[k]) for k in np.argsort(-share) if share[k] > 0.1 * share.max()][:6]
+        which = f"a combination of training inputs {', '.join(names)} is invisible to the NTK"
+    return (
+        f"The training NTK is singular (eigenvalues from {h[0]:.3g} to {h[-1]:.3g}): {which}; remove one of them or "
+        "pass rcond=1e-10 to leave such modes untrained."
+    )
+
+
+@dataclass(frozen=True)
+class KernelPrediction:
+    """Infinite-width ensemble after training: arrays over all inputs, `train` says which are training inputs.
+
+    `theta` and `K` are the output layer's frozen NTK and kernel; y has shape (N_train,) or (N_train, n_L).
+    """
+
+    theta: np.ndarray
+    K: np.ndarray
+    y: np.ndarray
+    train: tuple[int, ...]
+    modes: TrainingModes
+
+    @cached_property
+    def leap(self) -> np.ndarray:
+        """Θ_{δa} Θ^{ab}: the linear map from training values to all inputs, (N, N_train)."""
+        return self.response(1 / self.modes.h)
+
+    def response(self, p: np.ndarray, inputs: Sequence[int] | None = None) -> np.ndarray:
+        """Θ_{δa} U p Uᵀ for weights p of the modes, on all inputs or some."""
+        rows = self.theta[:, self.train] if inputs is None else self.theta[np.ix_(inputs, self.train)]
+        return (rows @ self.modes.U * p) @ self.modes.U.T
+
+    def residual(self, x: np.ndarray) -> np.ndarray:
+        """[X]_δ = X_δ - Θ_{δa}Θ^{ab} X_b along the first axis: what training on the samples cannot reach."""
+        return x - np.tensordot(self.leap, x[list(self.train)], axes=1)
+
+    def _map(self, algorithm: Algorithm | None, t: float | None, inputs: Sequence[int] | None = None) -> np.ndarray:
+        if t is None:
+            return self.response(1 / self.modes.h, inputs)
+        if algorithm is None:
+            raise NumericError("A prediction at a time t needs the algorithm that gets there.")
+        return self.response(position_signal(algorithm, self.modes.h).at(t), inputs)
+
+    def mean(
+        self, algorithm: Algorithm | None = None, t: float | None = None, inputs: Sequence[int] | None = None
+    ) -> np.ndarray:
+        """E[z(t)] on all inputs (or some); at the end of training (t=None) it is (10.40) for any algorithm."""
+        return self._map(algorithm, t, inputs) @ self.y
+
+    def covariance(
+        self, algorithm: Algorithm | None = None, t: float | None = None, inputs: Sequence[int] | None = None
+    ) -> np.ndarray:
+        """Cov[z_1(t), z_2(t)] of one output component on all inputs (or some); at the end of training it is (10.41)."""
+        moved = np.eye(len(self.K)) if inputs is None else np.eye(len(self.K))[list(inputs)]
+        moved[:, self.train] -= self._map(algorithm, t, inputs)
+        return moved @ self.K @ moved.T
+
+    def sample(self, z: np.ndarray, algorithm: Algorithm | None = None, t: float | None = None) -> np.ndarray:
+        """(10.39): where the network with initial outputs z (N,) or (N, n_L) ends."""
+        return z - self._map(algorithm, t) @ (z[list(self.train)] - self.y)
+
+
+def kernel_prediction(
+    theta: np.ndarray, K: np.ndarray, y: np.ndarray, train: Sequence[int], rcond: float | None = None
+) -> KernelPrediction:
+    """Check shapes and conditioning, then the infinite-width ensemble.
+
+    >>> theta, K = np.array([[2.0, 1.0], [1.0, 2.0]]), np.eye(2)
+    >>> p = kernel_prediction(theta, K, y=[3.0], train=[0])
+    >>> p.mean(), p.covariance()
+    (array([3. , 1.5]), array([[0.  , 0.  ], [0.  , 1.25]]))
+    """
+    theta, K, y = (np.asarray(x, dtype=float) for x in (theta, K, y))
+    train = tuple(int(k) for k in train)
+    if theta.ndim != 2 or theta.shape != K.shape or theta.shape[0] != theta.shape[1]:
+        raise NumericError(f"Theta and K must be square and alike; they have shapes {theta.shape} and {K.shape}.")
+    if not train or len(set(train)) != len(train) or not all(0 <= k < len(theta) for k in train):
+        raise NumericError(f"train must name different inputs between 0 and {len(theta) - 1}.")
+    if y.ndim not in (1, 2) or len(y) != len(train):
+        raise NumericError(f"y must have one row for each of the {len(train)} training inputs; its shape is {y.shape}.")
+    if not np.isfinite(y).all():
+        raise NumericError("y holds values that are not finite.")
+    return KernelPrediction(theta, K, y, train, training_modes(theta, train, rcond))

@@ -1,0 +1,164 @@
+"""Losses and their error factors (10.4), and training at infinite width with any of them.
+
+The frozen NTK turns training into z(t+1) = z(t) - η Θ ∂L/∂z (10.3), iterated for a given loss, or its gradient flow,
+integrated to a stated tolerance. MSE losses have closed forms (`numeric.trained.infinite`); these solvers are for the
+cross-entropy (10.36), whose error factor (10.7) is not linear, and for checks.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from numeric.errors import NumericError
+
+
+class Loss(ABC):
+    """A loss of outputs z (N, n_L) on samples with targets; arrays of shape (N, n_L)."""
+
+    @abstractmethod
+    def value(self, z: np.ndarray) -> float:
+        """The loss."""
+
+    @abstractmethod
+    def error(self, z: np.ndarray) -> np.ndarray:
+        """The error factor ∂L/∂z."""
+
+    @abstractmethod
+    def hessian(self, z: np.ndarray) -> np.ndarray:
+        """∂²L/∂z∂z as [sample, output, sample, output]."""
+
+    @abstractmethod
+    def minimum(self, z: np.ndarray) -> np.ndarray:
+        """The outputs at which training that starts from z ends."""
+
+
+@dataclass(frozen=True)
+class MSE(Loss):
+    """½ Σ (z - y)² (10.5), or with a Newton tensor κ as metric on samples, the generalized MSE (10.22)."""
+
+    y: np.ndarray
+    kappa: np.ndarray | None = None
+
+    def _metric(self) -> np.ndarray:
+        return np.eye(len(self.y)) if self.kappa is None else np.asarray(self.kappa)
+
+    def value(self, z: np.ndarray) -> float:
+        return float(np.sum((z - self.y) * (self._metric() @ (z - self.y))) / 2)
+
+    def error(self, z: np.ndarray) -> np.ndarray:
+        return self._metric() @ (z - self.y)
+
+    def hessian(self, z: np.ndarray) -> np.ndarray:
+        return np.einsum("ab,ij->aibj", self._metric(), np.eye(self.y.shape[1]))
+
+    def minimum(self, z: np.ndarray) -> np.ndarray:
+        return np.asarray(self.y, dtype=float)
+
+
+@dataclass(frozen=True)
+class CrossEntropy(Loss):
+    """-Σ p log softmax(z) (10.36) for target distributions p (N, n_L)."""
+
+    p: np.ndarray
+
+    @staticmethod
+    def softmax(z: np.ndarray) -> np.ndarray:
+        """(10.38)."""
+        weights = np.exp(z - z.max(axis=-1, keepdims=True))
+        return weights / weights.sum(axis=-1, keepdims=True)
+
+    def value(self, z: np.ndarray) -> float:
+        top = z.max(axis=-1, keepdims=True)
+        log_q = z - top - np.log(np.exp(z - top).sum(axis=-1, keepdims=True))
+        return float(-np.sum(np.where(self.p > 0, self.p * log_q, 0.0)))
+
+    def error(self, z: np.ndarray) -> np.ndarray:
+        return self.softmax(z) - self.p
+
+    def hessian(self, z: np.ndarray) -> np.ndarray:
+        q = self.softmax(z)
+        own = np.einsum("ai,ij->aij", q, np.eye(q.shape[1])) - np.einsum("ai,aj->aij", q, q)
+        return np.einsum("aij,ab->aibj", own, np.eye(len(q)))
+
+    def minimum(self, z: np.ndarray) -> np.ndarray:
+        """log p up to a shift for each sample, which training cannot change: Σ_i z_i stays what it was."""
+        if not (self.p > 0).all():
+            raise NumericError(
+                "Hard labels put the end of training at infinite outputs: give soft labels (soft_labels) or stop after "
+                "a number of steps."
+            )
+        log_p = np.log(self.p)
+        return log_p + (z - log_p).mean(axis=-1, keepdims=True)
+
+
+def soft_labels(labels: Sequence[int], classes: int, epsilon: float) -> np.ndarray:
+    """Label smoothing: 1 - ε on the label, ε shared among the others.
+
+    >>> soft_labels([1], classes=3, epsilon=0.1)
+    array([[0.05, 0.9 , 0.05]])
+    """
+    if classes < 2 or not 0 <= epsilon < 1 or not all(0 <= k < classes for k in labels):
+        raise NumericError("Labels run from 0 to classes - 1, and 0 <= epsilon < 1.")
+    p = np.full((len(labels), classes), epsilon / (classes - 1))
+    p[np.arange(len(labels)), list(labels)] = 1 - epsilon
+    return p
+
+
+def descend(theta: np.ndarray, z: np.ndarray, train: Sequence[int], loss: Loss, eta: float, steps: int) -> np.ndarray:
+    """z (N, n_L) after `steps` steps (10.3) with learning rate eta: the difference equation, iterated."""
+    z, picked = np.array(z, dtype=float), list(train)
+    response = np.asarray(theta)[:, picked]
+    for _ in range(steps):
+        z = z - eta * response @ loss.error(z[picked])
+    if not np.isfinite(z).all():
+        raise NumericError(f"Training diverges with eta = {eta}: take a smaller one.")
+    return z
+
+
+def flow_to(
+    theta: np.ndarray, z: np.ndarray, train: Sequence[int], loss: Loss, time: float, tolerance: float = 1e-10
+) -> np.ndarray:
+    """z (N, n_L) at `time` of the gradient flow dz/dt = -Θ ∂L/∂z, by an adaptive Runge-Kutta pair of order 5(4).
+
+    The local error of each step is kept below tolerance × (1 + |z|); explicit, so the cost grows with the largest
+    eigenvalue of Θ.
+    """
+    picked, response = list(train), np.asarray(theta)[:, list(train)]
+
+    def rate(x: np.ndarray) -> np.ndarray:
+        return -response @ loss.error(x[picked])
+
+    z, now = np.array(z, dtype=float), 0.0
+    step = min(time, 0.1 / max(float(np.linalg.norm(response, 2)), 1e-300))
+    while now < time:
+        step = min(step, time - now)
+        stages: list[np.ndarray] = []
+        for row in _TABLEAU:
+            stages.append(rate(z + step * sum((c * k for c, k in zip(row, stages)), np.zeros_like(z))))
+        new = z + step * sum(c * k for c, k in zip(_FIFTH, stages))
+        error = step * np.abs(sum((c - d) * k for c, d, k in zip(_FIFTH, _FOURTH, stages)))
+        size = float(np.max(error / (tolerance * (1 + np.abs(z)))))
+        if not np.isfinite(size):
+            raise NumericError("The gradient flow left the range of floating-point numbers.")
+        if size <= 1:
+            z, now = new, now + step
+        step *= min(5.0, max(0.2, 0.9 * size**-0.2 if size > 0 else 5.0))
+    return z
+
+
+# Dormand and Prince's pair of orders 5 and 4
+_TABLEAU: tuple[tuple[float, ...], ...] = (
+    (),
+    (1 / 5,),
+    (3 / 40, 9 / 40),
+    (44 / 45, -56 / 15, 32 / 9),
+    (19372 / 6561, -25360 / 2187, 64448 / 6561, -212 / 729),
+    (9017 / 3168, -355 / 33, 46732 / 5247, 49 / 176, -5103 / 18656),
+    (35 / 384, 0.0, 500 / 1113, 125 / 192, -2187 / 6784, 11 / 84),
+)
+_FIFTH = (35 / 384, 0.0, 500 / 1113, 125 / 192, -2187 / 6784, 11 / 84, 0.0)
+_FOURTH = (5179 / 57600, 0.0, 7571 / 16695, 393 / 640, -92097 / 339200, 187 / 2100, 1 / 40)

@@ -1,0 +1,112 @@
+"""The writers: the same document in HTML, Markdown and LaTeX, whatever characters its text holds."""
+
+import re
+
+import pytest
+import sympy as sp
+
+from derive.reports.document import Code, Document, Equation, Figure, Gallery, Section, Steps, Table, Text
+from derive.reports.html import write_html
+from derive.reports.inline import runs
+from derive.reports.latex import write_latex
+from derive.reports.markdown import write_markdown
+from derive.reports.sentences import sentence
+from derive.reports.tex import ratio_tex, tex, was_rounded
+
+SVG = '<?xml version="1.0"?>\n<svg width="1"><path d="M0"/></svg>'
+DOCUMENT = Document(
+    "A & B <tags>",
+    "50 % of $x_1$",
+    (
+        Section(
+            "First_section",
+            (
+                Text("a < b & c_d with `code <x>` and $\\frac{1}{2} < 1$, 5 # 6"),
+                Equation("a < b", "a note"),
+                Table(("x|y", "$p$"), (("1 | 2", "$|q|$"),), "caption"),
+                Figure("one", SVG, "seen [1]"),
+                Gallery((Figure("two", SVG, "t"), Figure("three", SVG, "u")), "many"),
+                Code("print('<b>')"),
+                Steps("fold", (Text("inside"),)),
+            ),
+        ),
+    ),
+)
+
+
+def body(text: str) -> str:
+    """The HTML without the MathJax bundle."""
+    return re.sub(r"<script>.*?</script>", "", text, flags=re.S)
+
+
+def test_html_escapes_text_but_keeps_mathematics_and_pictures():
+    text = body(write_html(DOCUMENT))
+    assert "A &amp; B &lt;tags&gt;" in text and "<tags>" not in text
+    assert r"\(\frac{1}{2} &lt; 1\)" in text and "<code>code &lt;x&gt;</code>" in text
+    assert r"\[a &lt; b\]" in text
+    assert text.count("<svg") == 3 and "<?xml" not in text
+    assert "print(&#x27;&lt;b&gt;&#x27;)" in text
+    assert '<section id="first-section">' in text and 'href="#first-section"' in text
+
+
+def test_html_needs_no_network():
+    text = write_html(DOCUMENT)
+    assert not re.search(r"<(?:script|img|link)[^>]+(?:src|href)=", body(text))
+    assert "window.glyphs" in text and "</script" not in re.sub(r"</script></head>", "", text)
+
+
+def test_markdown_escapes_what_would_be_markup():
+    text = write_markdown(DOCUMENT, "files/")
+    assert "a \\< b & c\\_d with `code <x>`" in text
+    assert "| x\\|y | $p$ |" in text
+    assert "![seen (1)](files/one.svg)" in text and "![t](files/two.svg)" in text
+    assert "$$\na < b\n$$" in text and "```python\nprint('<b>')\n```" in text
+
+
+def test_latex_escapes_every_special_character():
+    text = write_latex(DOCUMENT, "files/")
+    assert r"A \& B \textless{}tags\textgreater{}" in text and r"50 \% of $x_1$" in text
+    assert r"c\_d" in text and r"5 \# 6" in text
+    assert text.count(r"\begin{") == text.count(r"\end{")
+    assert text.count(r"\includegraphics") == 3
+
+
+def test_figures_and_code_are_found_wherever_they_are():
+    assert [figure.name for figure in DOCUMENT.figures()] == ["one", "two", "three"]
+    assert DOCUMENT.code() == ["print('<b>')"]
+
+
+def test_a_lone_dollar_or_backtick_is_text():
+    assert list(runs("costs $5 or `x")) == [("text", "costs $5 or `x")]
+
+
+@pytest.mark.parametrize(
+    ("plain", "shown"),
+    [
+        ("K* > 0", "$K^\\star > 0$"),
+        ("<s s''>_K = 0", "$\\left\\langle\\sigma\\sigma''\\right\\rangle_K = 0$"),
+        ("C_W = 1/2*sqrt(2).", "$C_W = \\frac{\\sqrt{2}}{2}$."),
+        ("beyond l ~ 12", "beyond $\\ell \\sim 12$"),
+        ("sigma'' of relu", "$\\sigma''$ of relu"),
+        ("K' = K + (-2) K^2 + ...: K falls", "$K' = K + (-2)\\,K^{2} + \\dots$: $K$ falls"),
+        ("for K from 1e-08 to 1000", "for $K$ from $10^{-8}$ to 1000"),
+        ("sigma of z*sin(z)+z**2", "$\\sigma$ of z*sin(z)+z**2"),
+        ("x = __import__('os')", "x = __import__('os')"),
+    ],
+)
+def test_sentences_of_the_program_become_tex(plain, shown):
+    assert sentence(plain) == shown
+
+
+def test_long_numbers_are_rounded_and_said_to_be():
+    long = sp.Rational(10**20 + 1, 3 * 10**20)
+    assert tex(long * sp.Symbol("x")) == "0.33333333 x" and was_rounded(long)
+    assert tex(sp.Rational(1, 3)) == "\\frac{1}{3}" and not was_rounded(sp.Rational(1, 3))
+    assert was_rounded(sp.pi.n(30)) and not was_rounded(sp.Float("0.25"))
+
+
+def test_ratios_are_fractions():
+    from derive.depth import Ratio
+
+    assert ratio_tex(Ratio("V", sp.S.One, 0, sp.S.One)) == "\\frac{V}{n\\,K^2}"
+    assert ratio_tex(Ratio("H1", sp.S.One, 0, sp.S.One)) == "\\frac{{H^{\\{1\\}}}}{n\\,\\Theta}"

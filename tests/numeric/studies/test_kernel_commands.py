@@ -1,0 +1,108 @@
+"""`derive learnability` and `derive ntk-study` as a user runs them."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from derive.cli import group
+from derive.errors import DeriveError
+from numeric.spectra.eigensystem import hypercube
+from numeric.spectra.network import network_kernel
+
+
+def invoke(*arguments):
+    result = CliRunner().invoke(group, [str(a) for a in arguments], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def relu_ntk(cosine):
+    """Two layers, C_b = 0.1, C_W = 2, unit learning rates, by the arc-cosine formulas."""
+    K = 0.1 + 2.0
+    rho = (0.1 + 2 * cosine) / K
+    angle = np.arccos(np.clip(rho, -1, 1))
+    slopes, values = (np.pi - angle) / (2 * np.pi), K * (np.sin(angle) + (np.pi - angle) * rho) / (2 * np.pi)
+    return 1 + values + 2 * slopes * (1 + cosine)
+
+
+def test_kernel_of_a_network():
+    cosines = np.linspace(-1, 1, 37)
+    found = network_kernel("relu", 2, C_b=0.1, C_W=2.0)(cosines)
+    np.testing.assert_allclose(found, relu_ntk(cosines), atol=1e-12)
+    K = network_kernel("erf(z)", 2, "K", C_W=1.0)(cosines)  # (2/pi) asin(2 K_12 / (1 + 2 K_11))
+    np.testing.assert_allclose(K, 2 / np.pi * np.arcsin(2 * cosines / 3), atol=1e-12)
+
+
+def test_learnability_on_the_hypercube(tmp_path):
+    options = ["--depth", "2", "--dimension", "5", "--samples", "4,12", "--trials", "60", "--json"]
+    found = json.loads(invoke("learnability", "relu", *options, "-o", tmp_path))
+    assert found["C_W"] == 2.0
+    space = hypercube(relu_ntk, 5)
+    assert np.allclose([l["eigenvalue"] for l in found["levels"]], space.eigenvalues[[0, 1, 6, 16, 26, 31]], rtol=1e-9)
+    for k, n in enumerate(found["samples"]):
+        assert sum(l["multiplicity"] * l["learnability"][k] for l in found["levels"]) == pytest.approx(n, abs=1e-10)
+        for level in found["levels"]:
+            assert abs(level["learnability"][k] - level["measured"][k]) < 4 * level["measured_error"][k] + 0.03
+    with open(found["files"]["csv"], newline="") as file:
+        assert len(list(csv.DictReader(file))) == 12
+    with open(found["files"]["figure"], "rb") as file:
+        assert file.read(4) == b"\x89PNG"
+
+
+def test_learnability_on_the_sphere_is_exact_where_it_can_be():
+    """A two-layer relu without bias variance: pi and rationals, equal to the quadrature."""
+    import sympy as sp
+
+    options = [
+        "--space",
+        "sphere",
+        "--dimension",
+        "4",
+        "--depth",
+        "2",
+        "--C-b",
+        "0",
+        "--degree",
+        "3",
+        "--samples",
+        "20",
+        "--json",
+    ]
+    found = json.loads(invoke("learnability", "relu", *options))
+    for level in found["levels"]:
+        assert float(sp.sympify(level["exact"])) == pytest.approx(level["eigenvalue"], abs=1e-13)
+    assert found["levels"][2]["exact"] == "104/(225*pi**2)"
+
+
+def test_learnability_for_people_and_mistakes():
+    text = invoke("learnability", "relu", "--depth", 2, "--space", "circle", "--dimension", 12, "--samples", "3")
+    assert "sum over modes: 3" in text
+    for arguments, words in (
+        (["--samples", "many"], "whole numbers"),
+        (["--space", "sphere", "--trials", "3"], "discrete space"),
+        (["--dimension", "40"], "dimension from 1 to 12"),
+        (["--depth", "2", "--C-b", "0", "--lambda-b", "0", "--samples", "200"], "nonzero modes"),
+    ):
+        with pytest.raises(DeriveError, match=words):
+            CliRunner().invoke(group, ["learnability", "relu", *arguments], catch_exceptions=False)
+
+
+def test_study_command_writes_data_and_goes_on(tmp_path):
+    arguments = ["ntk-study", "tanh", "--widths", "4,8", "--networks", 3, "--steps", 10, "--depth", 2, "-o", tmp_path]
+    found = json.loads(invoke(*arguments, "--json"))
+    assert set(found["quantities"]) == {"f_gap", "ntk_gap", "parameter_change", "trace_change"}
+    with open(found["files"]["csv"], newline="") as file:
+        first = list(csv.DictReader(file))
+    assert len(first) == 6
+    arguments[5] = 4
+    text = invoke(*arguments)
+    assert "power" in text and "expected" in text
+    with open(found["files"]["csv"], newline="") as file:
+        second = list(csv.DictReader(file))
+    assert len(second) == 8
+    assert [row for row in second if int(row["network"]) < 3] == first  # the old rows were kept, not trained again
+    with pytest.raises(DeriveError, match="whole numbers"):
+        CliRunner().invoke(group, ["ntk-study", "tanh", "--widths", "a,b"], catch_exceptions=False)
