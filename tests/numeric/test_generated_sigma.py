@@ -9,7 +9,7 @@ import sympy as sp
 
 from derive.activations import BUILTIN, activation
 from derive.symbols import z
-from numeric import special
+from numeric import special_functions as special
 from numeric.activations import load
 
 POINTS = [s * x for s in (-1, 1) for x in (1e-8, 1e-5, 0.01, 0.4, 1.3, 4.0, 15.0, 60.0, 1e4)]

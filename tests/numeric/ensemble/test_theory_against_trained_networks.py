@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-sys.path.append(str(Path(__file__).parents[1] / "predict"))
+sys.path.append(str(Path(__file__).parents[1] / "trained"))
 from trained_setting import stored, theory
 
 from numeric.ensemble import Networks, extrapolate, train_ensemble

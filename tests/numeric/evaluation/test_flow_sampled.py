@@ -11,7 +11,7 @@ import pytest
 
 from numeric import flow
 
-DATA = Path(__file__).resolve().parents[1] / "data" / "sampled"
+DATA = Path(__file__).resolve().parents[2] / "data" / "sampled"
 TENSORS = ("K", "Theta", "V", "G1", "D", "F", "H1", "A", "B", "P", "Q", "R", "S", "T", "U")
 ORDER_TWO = 2 / 96
 
