@@ -1,6 +1,6 @@
 """Large-depth asymptotics: formal series in powers and logs of depth, the solver, exponents, coefficients, ratios."""
 
-from derive.depth.api import ExponentTable, asymptotics, exponents
+from derive.depth.exponent_table import ExponentTable, asymptotics, exponents
 from derive.depth.fit import fit_constants
 from derive.depth.learning_rates import LearningRates
 from derive.depth.off_critical import OffCritical, off_criticality

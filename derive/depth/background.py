@@ -14,11 +14,11 @@ from typing import Any
 import sympy as sp
 
 from derive import symbols
+from derive.depth.balance import NoApproach, compose, solve_flow
 from derive.depth.expansion import DIGITS, FixedPoint, PowerSeries
 from derive.depth.field import Field
 from derive.depth.powers import binomial_power, is_one, linear_combination
 from derive.depth.series import DepthRing, Series
-from derive.depth.solver import NoApproach, compose, solve_flow
 from derive.errors import DeriveError
 from derive.gaussian import Bracket
 

@@ -12,7 +12,7 @@ import sympy as sp
 from derive import symbols
 from derive.depth.learning_rates import LearningRates
 from derive.depth.powers import is_one
-from derive.depth.system import Admitted
+from derive.depth.tensor_recursions import Admitted
 from derive.errors import DeriveError
 from derive.gaussian import Bracket
 from derive.network.component import Component

@@ -7,9 +7,9 @@ from typing import Any
 
 import mpmath
 
-from derive.depth.api import problem, solution
-from derive.depth.solve import FlowSolution
-from derive.depth.system import System, constant_name
+from derive.depth.critical_solution import FlowSolution
+from derive.depth.exponent_table import problem, solution
+from derive.depth.tensor_recursions import System, constant_name
 from derive.errors import DeriveError
 
 

@@ -18,11 +18,11 @@ from derive import symbols
 from derive.activations import Activation, parse_number
 from derive.activations import activation as make_activation
 from derive.critical import chi_parallel, chi_perp, kernel_step
+from derive.depth.critical_solution import network_equations
 from derive.depth.expansion import FixedPoint
 from derive.depth.exponential import ORDER, Exponentials, compose, solve_kernel, solve_linear
 from derive.depth.powers import binomial_power
-from derive.depth.solve import network_equations
-from derive.depth.system import Admitted, admit
+from derive.depth.tensor_recursions import Admitted, admit
 from derive.errors import DeriveError
 from derive.gaussian import Bracket, value
 from derive.network.component import Component

@@ -16,11 +16,11 @@ import sympy as sp
 from derive.activations import Activation
 from derive.activations import activation as make_activation
 from derive.critical import criticality
+from derive.depth.balance import compose, solve_flow, solve_linear
 from derive.depth.field import Field
 from derive.depth.learning_rates import LearningRates, equivalence, parse_rule
 from derive.depth.powers import binomial_power
 from derive.depth.series import DepthRing, Series
-from derive.depth.solver import compose, solve_flow, solve_linear
 from derive.errors import DeriveError
 from derive.gaussian import Sigma, exact, expect
 from derive.nearby.behaviour import Behaviour

@@ -10,8 +10,8 @@ import sympy as sp
 
 from derive.activations import Activation
 from derive.depth import Asymptotics
-from derive.depth.api import problem
-from derive.depth.solve import FlowSolution, Problem, network_equations
+from derive.depth.critical_solution import FlowSolution, Problem, network_equations
+from derive.depth.exponent_table import problem
 from derive.errors import DeriveError
 from derive.nearby.deviation import Deviation
 from derive.nearby.expansion import delta_recursions

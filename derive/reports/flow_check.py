@@ -12,8 +12,8 @@ import sympy as sp
 from derive.activations import Activation
 from derive.critical import criticality
 from derive.depth import ExponentTable, asymptotics, exponents, fit_constants
+from derive.depth.critical_solution import first_layer, network_equations
 from derive.depth.iterate import iterate
-from derive.depth.solve import first_layer, network_equations
 from derive.errors import DeriveError
 from derive.network.component import Component
 from derive.symbols import C_W, C_b, L, ell, lambda_b, lambda_W

@@ -15,8 +15,8 @@ import numpy as np
 
 from derive.activations import activation
 from derive.critical import criticality
+from derive.depth.critical_solution import network_equations
 from derive.depth.iterate import Real, iterate
-from derive.depth.solve import network_equations
 
 HERE = Path(__file__).parent
 LAYERS = [1000, 2000, 5000, 10000, 20000, 30000, 50000, 70000, 100000]

@@ -9,11 +9,11 @@ import sympy as sp
 
 from derive.activations import activation
 from derive.depth import asymptotics, exponents
-from derive.depth.api import problem, solution
+from derive.depth.balance import NoApproach
+from derive.depth.critical_solution import network_equations
+from derive.depth.exponent_table import problem, solution
 from derive.depth.fit import match_constants
 from derive.depth.iterate import Real, iterate
-from derive.depth.solve import network_equations
-from derive.depth.solver import NoApproach
 from derive.errors import DeriveError
 from derive.symbols import ell, lambda_W
 

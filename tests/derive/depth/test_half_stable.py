@@ -15,10 +15,10 @@ import sympy as sp
 from derive import symbols
 from derive.activations import activation
 from derive.depth import exponents
-from derive.depth.api import problem, solution
+from derive.depth.critical_solution import network_equations
+from derive.depth.exponent_table import problem, solution
 from derive.depth.fit import match_constants
 from derive.depth.iterate import Real, iterate
-from derive.depth.solve import network_equations
 from derive.gaussian import Bracket, value
 from derive.network.component import Component
 

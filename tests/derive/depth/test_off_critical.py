@@ -5,8 +5,8 @@ import pytest
 
 from derive.activations import activation
 from derive.depth import off_criticality
+from derive.depth.critical_solution import network_equations
 from derive.depth.iterate import Real, iterate
-from derive.depth.solve import network_equations
 from derive.errors import DeriveError
 
 

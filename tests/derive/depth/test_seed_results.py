@@ -6,8 +6,8 @@ import sympy as sp
 from derive.activations import activation
 from derive.critical import chi_perp
 from derive.depth import asymptotics, exponents
-from derive.depth.api import problem, solution
 from derive.depth.background import P_PERP
+from derive.depth.exponent_table import problem, solution
 from derive.gaussian import taylor_symbol
 from derive.symbols import K, L, ell, lambda_b, lambda_W
 

@@ -18,12 +18,12 @@ import sympy as sp
 from derive.activations import Activation, parse_number
 from derive.activations import activation as make_activation
 from derive.critical import criticality
+from derive.depth.balance import NoApproach
+from derive.depth.critical_solution import ConstantSolution, FlowSolution, Problem, Solution, network_equations
 from derive.depth.expansion import DIGITS, FixedPoint
 from derive.depth.learning_rates import LearningRates, parse_rule
 from derive.depth.ratios import Ratio, ratios
 from derive.depth.result import Asymptotics, exact_entry
-from derive.depth.solve import ConstantSolution, FlowSolution, Problem, Solution, network_equations
-from derive.depth.solver import NoApproach
 from derive.errors import DeriveError
 from derive.gaussian import taylor_symbol
 

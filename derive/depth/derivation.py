@@ -9,7 +9,7 @@ import sympy as sp
 from derive.depth.background import FlowingKernel
 from derive.depth.result import Step
 from derive.depth.series import Series
-from derive.depth.system import Equation, System, constant_name
+from derive.depth.tensor_recursions import Equation, System, constant_name
 from derive.symbols import C_W, C_b, ell
 
 SYMBOL = {"Theta": r"\Theta", "G1": r"{G^{\{1\}}}", "H1": r"{H^{\{1\}}}"}

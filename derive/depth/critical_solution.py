@@ -12,15 +12,15 @@ from derive import symbols
 from derive.activations import Activation
 from derive.critical import chi_parallel
 from derive.depth.background import ConstantKernel, FlowingKernel, layer_parameters
+from derive.depth.balance import NoApproach
 from derive.depth.constant_kernel import solve_exactly
+from derive.depth.derivation import kernel_steps, needed, onset_depth, rate_step, tensor_step
 from derive.depth.expansion import DIGITS, FixedPoint
 from derive.depth.learning_rates import LearningRates, equivalence
 from derive.depth.ratios import tidy
 from derive.depth.result import Asymptotics, Step
 from derive.depth.series import Series
-from derive.depth.solver import NoApproach
-from derive.depth.steps import kernel_steps, needed, onset_depth, rate_step, tensor_step
-from derive.depth.system import Admitted, System, admit, constant_name
+from derive.depth.tensor_recursions import Admitted, System, admit, constant_name
 from derive.errors import DeriveError
 from derive.gaussian import Bracket, exact
 from derive.network.component import GRAM, Component

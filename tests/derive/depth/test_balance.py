@@ -6,9 +6,9 @@ import mpmath
 import pytest
 import sympy as sp
 
+from derive.depth.balance import NoApproach, solve_flow, solve_linear
 from derive.depth.field import Field
 from derive.depth.series import DepthRing
-from derive.depth.solver import NoApproach, solve_flow, solve_linear
 from derive.symbols import ell
 
 LOG = sp.log(ell)

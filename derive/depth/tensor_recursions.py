@@ -17,10 +17,10 @@ import sympy as sp
 from derive import symbols
 from derive.activations import Activation
 from derive.depth.background import Background, inverse
+from derive.depth.balance import LinearSolution, NoApproach, solve_linear
 from derive.depth.expansion import existing_form
 from derive.depth.learning_rates import LearningRates, equivalence
 from derive.depth.series import Series
-from derive.depth.solver import LinearSolution, NoApproach, solve_linear
 from derive.errors import DeriveError, DivergentExpectation
 from derive.gaussian import Bracket
 from derive.network.component import Component
