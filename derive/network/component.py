@@ -17,11 +17,10 @@ import sympy as sp
 from sympy.core.sympify import sympify
 
 from derive.network.trees import TENSORS
+from derive.notation import TENSOR_LATEX
 
 GRAM = "Gram"
 """The name of x_1.x_2 / n_0, the one thing a network knows of its inputs."""
-
-TENSOR_LATEX = {"Theta": (r"\Theta", ""), "G1": ("G", r"\{1\}"), "H1": ("H", r"\{1\}")}
 
 
 @cache
