@@ -34,8 +34,16 @@ def _generated(definition: str) -> types.ModuleType:
     if committed is not None:
         return committed
     module = types.ModuleType(f"numeric.generated.in_memory_{abs(hash(definition))}", sigma.definition)
-    exec(compile(activation_module(sigma, shared=True), f"<generated: {sigma.name}>", "exec"), module.__dict__)
+    source = activation_module(sigma, shared=True)  # built from the parsed expression, and checked (derive.safety)
+    exec(compile(source, "<generated activation>", "exec"), module.__dict__)
     return module
+
+
+def _name(activation: Any) -> str:
+    """The canonical text of an activation object or a SymPy expression."""
+    from derive.activations import activation as read
+
+    return read(activation).name
 
 
 def load(activation: Any) -> types.ModuleType:
@@ -45,7 +53,7 @@ def load(activation: Any) -> types.ModuleType:
     if isinstance(activation, str):
         return _committed(activation.strip()) or _generated(activation.strip())
     if hasattr(activation, "free_symbols") or hasattr(activation, "derivative_pieces"):
-        return _generated(str(getattr(activation, "expression", activation)))
+        return _generated(_name(activation))
     raise NumericError(
         f"An activation is a name, a formula in z, a SymPy expression or a generated module, "
         f"not {type(activation).__name__}."

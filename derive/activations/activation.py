@@ -17,8 +17,9 @@ import sympy as sp
 
 from derive.activations.builtin import ALIASES, BUILTIN
 from derive.activations.domain import check_pieces
-from derive.activations.parser import MAX_DEGREE, parse_call, parse_formula
+from derive.activations.parser import MAX_DEGREE, check_nodes, parse_call, parse_formula
 from derive.activations.pieces import identically_zero, split
+from derive.activations.syntax import canonical
 from derive.activations.taylor import taylor_coefficients
 from derive.errors import FormulaError
 from derive.symbols import z
@@ -210,7 +211,7 @@ def _from_expression(name: str, expression: sp.Expr) -> Activation:
 
 @lru_cache(maxsize=256)
 def _from_text(text: str) -> Activation:
-    key = text.strip()
+    key = text.strip(" ")
     call = (ALIASES[key], {}) if key in ALIASES else parse_call(key)
     if call is not None:
         name, parameters = ALIASES.get(call[0], call[0]), call[1]
@@ -218,9 +219,10 @@ def _from_text(text: str) -> Activation:
             return _from_expression(*BUILTIN[name].expression(parameters))
         if parameters or (key == call[0] and key != "z"):
             raise FormulaError(
-                f"Unknown activation {key!r}: built in are {', '.join(BUILTIN)}; or give a formula in z."
+                f"Unknown activation {key!a}: built in are {', '.join(BUILTIN)}; or give a formula in z."
             )
-    return _from_expression(key, parse_formula(key))
+    expression = parse_formula(key)
+    return _from_expression(canonical(expression), expression)
 
 
 def activation(definition: str | sp.Expr | Activation) -> Activation:
@@ -239,7 +241,8 @@ def activation(definition: str | sp.Expr | Activation) -> Activation:
             found = ", ".join(sorted(map(str, symbols))) or "none"
             raise FormulaError(f"An activation must be a formula in z alone; its free symbols are: {found}.")
         expression = definition.xreplace({next(iter(symbols)): z})
-        return _from_expression(str(expression), expression)
+        check_nodes(expression)
+        return _from_expression(canonical(expression), expression)
     raise FormulaError(
         f"An activation is a name, a formula in z or a SymPy expression, not {type(definition).__name__}."
     )

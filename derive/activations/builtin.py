@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import sympy as sp
 
+from derive.activations.syntax import canonical
 from derive.errors import FormulaError
 from derive.symbols import z
 
@@ -52,7 +53,9 @@ class Definition:
             if complaint:
                 raise FormulaError(f"The parameter {name} of {self.name} {complaint}.")
         full = {name: values.get(name, parameter.default) for name, parameter in self.parameters.items()}
-        changed = [f"{name}={value}" for name, value in full.items() if value != self.parameters[name].default]
+        changed = [
+            f"{name}={canonical(value)}" for name, value in full.items() if value != self.parameters[name].default
+        ]
         title = f"{self.name}({', '.join(changed)})" if changed else self.name
         return title, self.formula(**full)
 

@@ -1,8 +1,8 @@
 """The whitelist parser: a user's text becomes a SymPy expression in z without ever being evaluated as Python.
 
-The text is read with Python's grammar (`ast.parse`, which runs nothing), and only the node types and names listed here
-are translated. Decimals are kept as exact rationals. Limits on length, nesting, exponents and the size of numbers keep
-every formula cheap to work with.
+The text is cut into tokens (`syntax`), our spelling of them is read with Python's grammar (`ast.parse`, which runs
+nothing), and only the node types and names listed here are translated. Decimals are kept as exact rationals. Limits on
+length, nesting, exponents and the size of numbers keep every formula cheap to work with.
 """
 
 from __future__ import annotations
@@ -15,11 +15,10 @@ from dataclasses import dataclass
 
 import sympy as sp
 
+from derive.activations.syntax import tokens
 from derive.errors import FormulaError
 from derive.symbols import z
 
-MAX_LENGTH = 500
-MAX_NESTING = 40
 MAX_EXPONENT = 64
 MAX_DEGREE = 64
 MAX_BITS = 1000
@@ -58,7 +57,7 @@ FUNCTIONS: dict[str, tuple[int, Callable[..., sp.Expr]]] = {
 CONSTANTS = {"pi": sp.pi, "E": sp.E, "e": sp.E}
 
 _COMPARISONS: dict[type, Callable[..., sp.Basic]] = {ast.Lt: sp.Lt, ast.LtE: sp.Le, ast.Gt: sp.Gt, ast.GtE: sp.Ge}
-_CALL = re.compile(r"\s*([A-Za-z_][A-Za-z_0-9]*)\s*(?:\((.*)\))?\s*", re.DOTALL)
+_WORD = re.compile(r"[A-Za-z_][A-Za-z_0-9]*")
 
 
 @dataclass(frozen=True)
@@ -188,6 +187,25 @@ def _checked(expression: sp.Expr) -> sp.Expr:
     return expression
 
 
+_NODES: tuple[type, ...] = (
+    *(sp.Add, sp.Mul, sp.Pow, sp.Rational, sp.Float, sp.core.numbers.Pi, sp.core.numbers.Exp1),
+    *(sp.exp, sp.log, sp.sin, sp.cos, sp.tanh, sp.sinh, sp.cosh, sp.sech, sp.erf, sp.erfc, sp.atan, sp.asinh),
+    *(sp.Abs, sp.sign, sp.Max, sp.Min, sp.Piecewise, sp.functions.elementary.piecewise.ExprCondPair, sp.And, sp.Or),
+    *(sp.Lt, sp.Le, sp.Gt, sp.Ge, sp.logic.boolalg.BooleanTrue, sp.logic.boolalg.BooleanFalse),
+)
+"""What an expression handed over as a SymPy object may consist of, besides z: what the parser itself would build."""
+
+
+def check_nodes(expression: sp.Expr) -> None:
+    """Refuse an expression that holds anything the parser would not have built, by its exact type."""
+    for count, node in enumerate(sp.preorder_traversal(expression)):
+        if node != z and not isinstance(node, _NODES):
+            raise FormulaError(f"An activation may not hold {type(node).__name__}: a formula may call {_known()}.")
+        if count > 2000:
+            raise FormulaError("The expression is too long.")
+    _checked(expression)
+
+
 def _magnitude(constant: sp.Expr) -> float:
     """|constant|, from 15 digits; all constants inside it are known to be moderate, so this is cheap."""
     try:
@@ -209,31 +227,25 @@ def degree(expression: sp.Expr) -> int:
     return sum(inner) if expression.is_Mul else max(inner, default=0)
 
 
-def parse_tree(text: str) -> ast.expr:
-    """The syntax tree of a formula, after the checks that keep Python's own parser safe."""
-    if not isinstance(text, str) or not text.strip():
-        raise FormulaError("The activation is empty: give a built-in name or a formula in z.")
-    if len(text) > MAX_LENGTH:
-        raise FormulaError(f"The formula is longer than {MAX_LENGTH} characters.")
-    if not text.isascii() or not text.isprintable():
-        raise FormulaError("The formula holds characters other than plain printable ASCII.")
-    depth = 0
-    for character in text:
-        depth += (character in "([{") - (character in ")]}")
-        if depth > MAX_NESTING:
-            raise FormulaError(f"The formula is nested more than {MAX_NESTING} deep.")
-    if "__" in text:
-        raise FormulaError("Names with double underscores are not allowed in a formula.")
-    if re.search(r"[-+*/^~]{12}|\*\*\s*\*", re.sub(r"\s", "", text)):
-        raise FormulaError("The formula has too many operators in a row.")
+def parse_tree(text: str) -> tuple[ast.expr, str]:
+    """The syntax tree of a formula and the source it belongs to: our own spelling of its tokens."""
+    source = " ".join(tokens(text))
     try:
-        return ast.parse(text.strip().replace("^", "**"), mode="eval").body
+        return ast.parse(source, mode="eval").body, source
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         raise FormulaError(f"The formula {_short(text)!r} cannot be read: check brackets and operators.") from None
 
 
 def _short(text: str) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _read(text: str) -> sp.Expr:
+    tree, source = parse_tree(text)
+    try:
+        return _Reader(source).read(tree)
+    except (RecursionError, OverflowError, ZeroDivisionError, MemoryError):
+        raise FormulaError(f"The formula {_short(text)!r} is too complicated.") from None
 
 
 def parse_formula(text: str) -> sp.Expr:
@@ -244,13 +256,9 @@ def parse_formula(text: str) -> sp.Expr:
     >>> parse_formula("z.__class__")
     Traceback (most recent call last):
     ...
-    derive.errors.FormulaError: Names with double underscores are not allowed in a formula.
+    derive.errors.FormulaError: The character '.' is not allowed in a formula: ...
     """
-    tree = parse_tree(text)
-    try:
-        expression = _Reader(text.strip().replace("^", "**")).read(tree)
-    except (RecursionError, OverflowError, ZeroDivisionError):
-        raise FormulaError(f"The formula {_short(text)!r} is too complicated.") from None
+    expression = _read(text)
     if not expression.has(z):
         raise FormulaError(f"The formula {_short(text)!r} does not depend on z.")
     return expression
@@ -262,18 +270,17 @@ def parse_call(text: str) -> tuple[str, dict[str, sp.Expr]] | None:
     >>> parse_call("leaky_relu(slope=1/10)"), parse_call("tanh(z)")
     (('leaky_relu', {'slope': 1/10}), None)
     """
-    match = _CALL.fullmatch(text) if isinstance(text, str) and len(text) <= MAX_LENGTH else None
-    if match is None:
+    words = tokens(text)
+    name = words[0]
+    if _WORD.fullmatch(name) is None or (len(words) > 1 and (words[1] != "(" or words[-1] != ")")):
         return None
-    name, inside = match.groups()
-    if inside is None:
+    if len(words) == 1:
         return name, {}
-    tree = parse_tree(text)
+    tree, source = parse_tree(text)
     if not isinstance(tree, ast.Call) or not isinstance(tree.func, ast.Name):
         return None
     if not tree.keywords:
         return (name, {}) if not tree.args else None
-    source = text.strip().replace("^", "**")
     parameters: dict[str, sp.Expr] = {}
     for keyword in tree.keywords:
         if keyword.arg is None or tree.args:
@@ -291,7 +298,7 @@ def parse_number(text: str) -> sp.Expr:
     >>> parse_number("0.1"), parse_number("2/3"), parse_number("sqrt(2)")
     (1/10, 2/3, sqrt(2))
     """
-    expression = _Reader(text.strip().replace("^", "**")).read(parse_tree(text))
+    expression = _read(text)
     if expression.has(z):
         raise FormulaError(f"{_short(text)!r} is not a number.")
     return expression

@@ -7,6 +7,7 @@ import sys
 
 import click
 
+from derive.cli.output import shown
 from derive.errors import DeriveError
 
 COMMANDS = {
@@ -60,7 +61,7 @@ def main() -> None:
         error.show()
         sys.exit(2)
     except DeriveError as error:
-        click.echo(f"derive: {error}", err=True)
+        click.echo(f"derive: {shown(str(error))}", err=True)
         sys.exit(2)
     except (click.Abort, KeyboardInterrupt):
         click.echo("derive: stopped", err=True)

@@ -11,19 +11,18 @@ import click
 
 from derive.cache import recall
 from derive.cli.criticality import answer
-from derive.cli.output import number, print_json
+from derive.cli.output import number, print_json, terminal
 
 
 def table() -> list[dict[str, Any]]:
     """One entry a built-in activation; each one's criticality is derived and cached on its own."""
 
     def compute() -> list[dict[str, Any]]:
-        from rich.console import Console
         from rich.progress import track
 
         from derive.activations import BUILTIN
 
-        console = Console(stderr=True)
+        console = terminal(stderr=True)
         names = track(BUILTIN, "deriving", console=console, transient=True, disable=not console.is_terminal)
         return [_entry(name, answer(name)) for name in names]
 

@@ -6,6 +6,8 @@ from typing import Any
 
 import click
 
+from derive.cli.output import terminal
+
 
 @click.command("asymptotics")
 @click.argument("activation")
@@ -52,15 +54,14 @@ def command(
 
         print_json(data)
         return
-    from rich.console import Console
 
-    console = Console()
+    console = terminal()
     for place, step in enumerate(data["steps"], start=1):
-        console.print(f"{place}. {step['text']}", highlight=False, markup=False)
+        console.print(f"{place}. {step['text']}")
     if not data["exists"]:
-        console.print(f"{tensor} does not exist: {data['reason']}", highlight=False, markup=False)
+        console.print(f"{tensor} does not exist: {data['reason']}")
         return
-    console.print(f"{tensor} = {data['series']}", style="bold", highlight=False, markup=False)
-    console.print(f"remainder: {data['remainder']}", highlight=False, markup=False)
+    console.print(f"{tensor} = {data['series']}", style="bold")
+    console.print(f"remainder: {data['remainder']}")
     for name, text in data["free_constant_meanings"].items():
-        console.print(f"{name}: {text}", highlight=False, markup=False)
+        console.print(f"{name}: {text}")

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from derive.cache import recall
-from derive.cli.output import number, print_json
+from derive.cli.output import number, print_json, terminal
 from derive.errors import DeriveError
 
 
@@ -61,12 +61,6 @@ def command(activation: str, bias: str | None, weight: str | None, as_json: bool
         show(found)
 
 
-def _console() -> Any:
-    from rich.console import Console
-
-    return Console(soft_wrap=False, highlight=False, markup=False)
-
-
 def _table(rows: list[list[str]], *columns: str) -> Any:
     from rich.table import Table
 
@@ -84,7 +78,7 @@ def _heading(found: dict[str, Any]) -> str:
 
 
 def _show(found: dict[str, Any]) -> None:
-    console = _console()
+    console = terminal()
     console.print(_heading(found))
     console.print(f"class: {found['class']}\n")
     if found["points"]:
@@ -101,7 +95,7 @@ def _show(found: dict[str, Any]) -> None:
 
 
 def _show_fixed_points(found: dict[str, Any]) -> None:
-    console = _console()
+    console = terminal()
     console.print(_heading(found))
     console.print(f"C_b = {number(found['C_b'])}, C_W = {number(found['C_W'])}\n")
     keys = ("K_star", "chi_parallel", "chi_perp", "xi_parallel", "xi_perp")

@@ -6,6 +6,8 @@ from typing import Any
 
 import click
 
+from derive.cli.output import terminal
+
 
 @click.command("exponents")
 @click.argument("activation")
@@ -73,19 +75,16 @@ def command(
 
 
 def _show(data: dict[str, Any]) -> None:
-    from rich.console import Console
     from rich.table import Column, Table
 
-    console = Console()
+    console = terminal()
     rates = data["learning_rates"]
-    console.print(f"[bold]{data['activation']}[/bold]: {data['class']}", highlight=False)
+    console.print(f"{data['activation']}: {data['class']}", style="bold")
     console.print(
         f"p_0 = {_number(data['p_0'])}, p_perp = {_number(data['p_perp'])}, p_parallel = {_number(data['p_parallel'])}",
-        highlight=False,
     )
     console.print(
         f"learning rates ({rates['rule']}): lambda_b^(l) = {rates['lambda_b']}, lambda_W^(l) = {rates['lambda_W']}",
-        highlight=False,
     )
     table = Table("tensor", "exponent", "log power", Column("coefficient", overflow="fold"))
     for name, entry in data["tensors"].items():
@@ -104,11 +103,11 @@ def _show(data: dict[str, Any]) -> None:
             logs,
             _number(entry["coefficient"]),
         )
-    console.print("Dimensionless ratios:", highlight=False)
+    console.print("Dimensionless ratios:")
     console.print(ratios)
-    console.print("A tensor behaves as coefficient * l^(-exponent) * log(l)^(log power).", highlight=False)
+    console.print("A tensor behaves as coefficient * l^(-exponent) * log(l)^(log power).")
     for note in data["notes"]:
-        console.print(note, highlight=False)
+        console.print(note)
 
 
 def _number(entry: dict[str, Any] | None) -> str:

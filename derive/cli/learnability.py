@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from derive.cli.output import print_json
+from derive.cli.output import print_json, terminal
 from derive.cli.predict import critical_initialization
 from derive.errors import DeriveError
 
@@ -184,10 +184,9 @@ def write_files(found: dict[str, Any], levels: Any, predictions: Any, measured: 
 
 def show(found: dict[str, Any]) -> None:
     """The result for a human reader."""
-    from rich.console import Console
     from rich.table import Table
 
-    console = Console()
+    console = terminal()
     table = Table(
         title=f"{found['kernel']} of {found['activation']}, depth {found['depth']}, on the {found['space']} "
         f"({found['dimension']}): mean learnability of a mode"

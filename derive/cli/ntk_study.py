@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from derive.cli.output import print_json
+from derive.cli.output import print_json, terminal
 from derive.cli.predict import critical_initialization
 from derive.errors import DeriveError
 
@@ -77,14 +77,13 @@ def command(activation: str, widths: str, output: str, as_json: bool, c_w: float
 
 def train_missing(study: Study, record: Record) -> None:
     """Train what the record lacks, with a progress bar on standard error; every finished chunk is on disk."""
-    from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     from numeric.studies.linearization import run
 
     total = len(study.widths) * study.networks
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    with Progress(*columns, console=terminal(stderr=True), transient=True) as bar:
         task = bar.add_task("training", total=total, completed=len(record.wanted))
         for rows in run(study, record.done):
             record.add(rows)
@@ -119,7 +118,6 @@ def describe(study: Study, record: Record, summaries: dict[str, Summary]) -> dic
 
 def show(found: dict[str, Any]) -> None:
     """The result for a human reader."""
-    from rich.console import Console
     from rich.table import Table
 
     table = Table(title=f"{found['activation']}, depth {found['depth']}, {found['networks']} networks of each width")
@@ -135,7 +133,7 @@ def show(found: dict[str, Any]) -> None:
     for low, high in (e["expected"] for e in entries):
         expected.append(f"{high:g} or less" if low is None else f"{high:g}" if low == high else f"{low:g} to {high:g}")
     table.add_row("expected", *expected)
-    console = Console()
+    console = terminal()
     console.print(table)
     for name, entry in found["quantities"].items():
         console.print(f"{SHORT[name]}: {entry['meaning']}", style="dim")

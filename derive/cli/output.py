@@ -3,13 +3,32 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from derive.numbers import exact
 
-__all__ = ["exact", "number", "print_json"]
+if TYPE_CHECKING:
+    from rich.console import Console
+
+__all__ = ["exact", "number", "print_json", "shown", "terminal"]
+
+
+def shown(text: str) -> str:
+    r"""A user's text (a column, a file, a message that quotes it) for a terminal: on one line, controls as escapes.
+
+    >>> shown("height\x1b[2J\n")
+    'height\\x1b[2J\\n'
+    """
+    return "".join(c if c.isprintable() else c.encode("unicode_escape", "surrogatepass").decode() for c in text)
+
+
+def terminal(stderr: bool = False) -> Console:
+    """Where tables and notes go: nothing in a text is markup, so that a user's [red] is printed as it is."""
+    from rich.console import Console
+
+    return Console(stderr=stderr, markup=False, highlight=False)
 
 
 def print_json(data: Any) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from derive.cli.output import print_json
+from derive.cli.output import print_json, shown, terminal
 from derive.errors import DeriveError
 
 ALGORITHMS = ("flow", "descent", "two-step", "momentum")
@@ -109,12 +109,11 @@ def command(data: str, test: str, targets: tuple[str, ...], as_json: bool, **opt
     if as_json:
         print_json(found)
         return
-    from rich.console import Console
     from rich.table import Table
 
-    console = Console()
+    console = terminal()
     for output, target in enumerate(targets):
-        table = Table(title=f"{target} on {test}")
+        table = Table(title=shown(f"{target} on {test}"))
         parts = [part for part in found["parts"] if part != "NTK"]
         spread = [found["covariance_infinite"][k][k] ** 0.5 for k in range(len(found["mean_infinite"]))]
         for heading in ("row", "mean", "n = ∞", "± nets", *(SHORT[part] for part in parts)):
@@ -130,7 +129,7 @@ def command(data: str, test: str, targets: tuple[str, ...], as_json: bool, **opt
             table.add_row(str(row), mean, cell(found["mean_infinite"], 6), f"{deviation:.2g}", *own)
         console.print(table)
     for note in notes:
-        console.print(note, style="dim")
+        console.print(shown(note), style="dim")
 
 
 def answer(

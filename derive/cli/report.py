@@ -20,13 +20,12 @@ from derive.files import write_atomically
 @click.option("--json", "as_json", is_flag=True, help="The files written, as JSON.")
 def command(activations: tuple[str, ...], output: Path, pdf: bool, as_json: bool) -> None:
     """Write the derivation report of each of ACTIVATIONS, and a comparison where there are several."""
-    from rich.console import Console
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-    from derive.cli.output import print_json
+    from derive.cli.output import print_json, terminal
     from derive.reports.build import build_reports
 
-    console = Console(stderr=True)
+    console = terminal(stderr=True)
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task("starting")

@@ -21,6 +21,7 @@ from derive.activations.taylor import taylor_coefficients
 from derive.codegen.printer import Printer, number
 from derive.codegen.stable import Primitive, rewrite
 from derive.errors import FormulaError
+from derive.safety import run_checked
 from derive.symbols import z
 
 ORDERS = 6
@@ -226,6 +227,7 @@ def _numpy_names() -> dict[str, object]:
             (c[n] * math.perm(n, order) * u ** (n - order) for n in range(len(c) - 1, order - 1, -1)), np.zeros_like(u)
         ),
         "ramp": lambda u: u / np.sqrt(1 + u * u),
+        "beyond": lambda sigma, u, order: np.full_like(u, np.nan),  # orders that are not written out: not asked here
     }
 
 
@@ -248,9 +250,7 @@ def _exact(activation: Activation) -> np.ndarray:
 
 def _errors(activation: Activation, text: str, dtype: type) -> np.ndarray:
     """Error of each derivative at each point in units of rounding, against |f| + |z f'|; inf where it is not finite."""
-    names = _numpy_names()
-    exec(compile(text, "<generated sigma>", "exec"), names)
-    sigma = names["sigma"]
+    sigma = run_checked(text, _numpy_names(), "<generated sigma>")["sigma"]
     exact = _exact(activation)
     points: np.ndarray = POINTS.astype(dtype)
     eps = float(np.finfo(dtype).eps)

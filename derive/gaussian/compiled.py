@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
+from typing import cast
 
 import gmpy2
 import mpmath
 import sympy as sp
 
 from derive.errors import DeriveError
+from derive.safety import run_checked
 from derive.symbols import z
 
 _NATIVE = {
@@ -40,9 +42,8 @@ def compiled(expression: sp.Expr, bits: int) -> RealFunction:
     source, constants = _source(expression)
     with gmpy2.context(precision=bits):
         values = {name: to_mpfr(value, bits) for name, value in constants.items()}
-    namespace = {name: getattr(gmpy2, name) for name in (*_NATIVE.values(), "sqrt")} | values
-    exec(source, namespace)  # our own printer's text, from an expression that the parser has built
-    return namespace["function"]
+    names = {name: getattr(gmpy2, name) for name in (*_NATIVE.values(), "sqrt")} | values
+    return cast(RealFunction, run_checked(source, names)["function"])
 
 
 @lru_cache(maxsize=512)
