@@ -7,10 +7,11 @@ from typing import Any
 import click
 
 from derive.cli.output import terminal
+from derive.cli.parameters import ACTIVATION_OR_GENERIC
 
 
 @click.command("asymptotics")
-@click.argument("activation")
+@click.argument("activation", type=ACTIVATION_OR_GENERIC)
 @click.argument("tensor")
 @click.option("--order", default=2, show_default=True, help="Powers of 1/l to keep, the leading one included.")
 @click.option("--learning-rates", default="equivalence", show_default=True, help="As in `derive exponents`.")

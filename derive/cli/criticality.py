@@ -8,6 +8,7 @@ import click
 
 from derive.cache import recall
 from derive.cli.output import number, print_json, terminal
+from derive.cli.parameters import ACTIVATION
 from derive.errors import DeriveError
 
 
@@ -37,7 +38,7 @@ def answer_off_critical(activation: str, bias: str, weight: str) -> dict[str, An
     epilog="Examples: derive criticality tanh; derive criticality gelu --C-b 0.1 --C-W 2; "
     'derive criticality "z*(1+erf(z/sqrt(2)))/2" --json'
 )
-@click.argument("activation")
+@click.argument("activation", type=ACTIVATION)
 @click.option("--C-b", "bias", metavar="X", help="Bias variance: with --C-W, the fixed points there.")
 @click.option("--C-W", "weight", metavar="Y", help="Weight variance: with --C-b, the fixed points there.")
 @click.option("--json", "as_json", is_flag=True, help="Everything, as JSON.")

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from derive.cli.output import print_json
+from derive.cli.parameters import ACTIVATIONS
 from derive.errors import DeriveError
 
 
@@ -16,7 +17,7 @@ from derive.errors import DeriveError
 @click.argument("data")
 @click.option("--test", required=True, help="CSV file with test inputs and their targets.")
 @click.option("--target", "targets", multiple=True, required=True, help="Column to learn; repeat for several.")
-@click.option("--activations", default="tanh", show_default=True, help="Names, separated by commas.")
+@click.option("--activations", type=ACTIVATIONS, default="tanh", show_default=True, help="Names, separated by commas.")
 @click.option("--depths", default="2,4,8,16", show_default=True, help="Numbers of weight layers.")
 @click.option(
     "--learning-rates", type=click.Choice(("equivalence", "constant")), default="equivalence", show_default=True
@@ -50,7 +51,7 @@ def answer(
     test: str,
     targets: list[str],
     *,
-    activations: str,
+    activations: list[str],
     depths: str,
     learning_rates: str,
     loss: str,
@@ -75,7 +76,7 @@ def answer(
         raise DeriveError(f"{test} has no column {missing[0]!r}: a study compares with the targets of the test inputs")
     y = y + [[row[names.index(target)] for target in targets] for row in rows]
     studies = []
-    for name in (part.strip() for part in activations.split(",")):
+    for name in activations:
 
         def settings(depth: int, name: str = name) -> Any:
             return hyperparameters(name, depth, learning_rates=learning_rates)

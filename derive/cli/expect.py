@@ -9,6 +9,7 @@ import click
 
 from derive.cache import recall
 from derive.cli.output import print_json
+from derive.cli.parameters import ACTIVATION
 from derive.errors import DeriveError
 
 LONGEST_SHOWN = 1000
@@ -69,7 +70,7 @@ def _covariance(labels: list[Any], kernel: list[str]) -> dict[tuple[Any, Any], A
     'derive expect "s0 s1" relu --K 1 0.5 2',
 )
 @click.argument("pattern")
-@click.argument("activation")
+@click.argument("activation", type=ACTIVATION)
 @click.option("--K", "first", metavar="VALUE...", help="The upper triangle of K, row by row: K_00 K_01 K_11.")
 @click.argument("more", nargs=-1, metavar="")
 @click.option("--digits", default=15, show_default=True, help="Significant digits of the number.")

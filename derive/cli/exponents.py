@@ -7,10 +7,11 @@ from typing import Any
 import click
 
 from derive.cli.output import terminal
+from derive.cli.parameters import ACTIVATION_OR_GENERIC
 
 
 @click.command("exponents")
-@click.argument("activation")
+@click.argument("activation", type=ACTIVATION_OR_GENERIC)
 @click.option(
     "--learning-rates",
     default="equivalence",

@@ -8,12 +8,13 @@ import click
 
 from derive.cache import recall
 from derive.cli.output import number, print_json
+from derive.cli.parameters import ACTIVATION
 
 RULES = ("equivalence", "constant")
 
 
 @click.command(epilog="Example: derive generalization tanh --learning-rates constant --json")
-@click.argument("activation")
+@click.argument("activation", type=ACTIVATION)
 @click.option("--learning-rates", type=click.Choice(RULES), default=None, help="Default: both are shown.")
 @click.option("--point", default=0, help="Which critical point, numbered as `derive criticality` lists them.")
 @click.option("--json", "as_json", is_flag=True, help="As JSON; for the equivalence principle unless told otherwise.")

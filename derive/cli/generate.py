@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import click
 
+from derive.cli.parameters import ACTIVATION
+
 
 @click.command("generate")
-@click.argument("activation")
+@click.argument("activation", type=ACTIVATION)
 @click.option("-o", "--output", required=True, type=click.Path(dir_okay=False), help="The file to write.")
 @click.option("--tensors", default=None, help="Only these tensors and what they need, e.g. V,D (default: all fifteen).")
 @click.option("--json", "as_json", is_flag=True, help="Print {file, hash} as JSON.")

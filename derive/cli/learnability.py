@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from derive.cli.output import print_json, terminal
+from derive.cli.parameters import ACTIVATION
 from derive.cli.predict import critical_initialization
 from derive.errors import DeriveError
 
@@ -28,7 +29,7 @@ def read_samples(text: str) -> list[int]:
     epilog="Example: derive learnability relu --depth 4 --dimension 8. On the circle the dimension is the number of "
     "grid points; on the sphere it is that of the surrounding space."
 )
-@click.argument("activation")
+@click.argument("activation", type=ACTIVATION)
 @click.option("--depth", default=4, show_default=True, help="Number of weight layers L.")
 @click.option("--dimension", default=8, show_default=True, help="Dimension of the inputs (points on the circle).")
 @click.option("--space", type=click.Choice(SPACES), default="hypercube", show_default=True)

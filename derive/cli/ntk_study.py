@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from derive.cli.output import print_json, terminal
+from derive.cli.parameters import ACTIVATION
 from derive.cli.predict import critical_initialization
 from derive.errors import DeriveError
 
@@ -38,7 +39,7 @@ def read_widths(text: str) -> tuple[int, ...]:
     epilog="Example: derive ntk-study tanh --widths 32,64,128,256 -o study. Stop it with Ctrl-C; the same command goes "
     "on where it stopped. Finished networks are kept in the CSV file."
 )
-@click.argument("activation")
+@click.argument("activation", type=ACTIVATION)
 @click.option("--widths", default="32,64,128,256", show_default=True, help="Hidden widths, with commas.")
 @click.option("--depth", default=3, show_default=True, help="Number of weight layers L.")
 @click.option("--networks", default=96, show_default=True, help="Networks of each width.")

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from derive.cli.output import print_json, shown, terminal
+from derive.cli.parameters import ACTIVATION
 from derive.errors import DeriveError
 
 ALGORITHMS = ("flow", "descent", "two-step", "momentum")
@@ -90,7 +91,7 @@ def make_algorithm(name: str, eta: float | None, momentum: float) -> Any:
 @click.argument("data")
 @click.option("--test", required=True, help="CSV file with the test inputs.")
 @click.option("--target", "targets", multiple=True, required=True, help="Column to predict; repeat for several.")
-@click.option("--activation", default="tanh", show_default=True, help="Name or formula in z.")
+@click.option("--activation", type=ACTIVATION, default="tanh", show_default=True, help="Name or formula in z.")
 @click.option("--depth", default=3, show_default=True, help="Number of weight layers L.")
 @click.option("--width", default=128, show_default=True, help="Width of the hidden layers.")
 @click.option("--C-b", "c_b", type=float, help="Bias variance (default: critical).")

@@ -9,12 +9,13 @@ from pathlib import Path
 
 import click
 
+from derive.cli.parameters import ACTIVATION
 from derive.errors import DeriveError
 from derive.files import write_atomically
 
 
 @click.command(epilog='Example: derive report tanh gelu "z*tanh(z)" -o reports/')
-@click.argument("activations", nargs=-1, required=True)
+@click.argument("activations", type=ACTIVATION, nargs=-1, required=True)
 @click.option("-o", "--output", default="reports", type=click.Path(file_okay=False, path_type=Path), help="Folder.")
 @click.option("--pdf", is_flag=True, help="Also PDF, by Chromium or pdflatex, where one is installed.")
 @click.option("--json", "as_json", is_flag=True, help="The files written, as JSON.")

@@ -7,10 +7,11 @@ import click
 from derive.cache import recall
 from derive.cli.generalization import RULES, behaviour_line
 from derive.cli.output import print_json
+from derive.cli.parameters import ACTIVATION
 
 
 @click.command(epilog="Example: derive starpolation gelu")
-@click.argument("activation")
+@click.argument("activation", type=ACTIVATION)
 @click.option("--learning-rates", type=click.Choice(RULES), default="equivalence")
 @click.option("--point", default=0, help="Which critical point, numbered as `derive criticality` lists them.")
 @click.option("--json", "as_json", is_flag=True, help="As JSON.")

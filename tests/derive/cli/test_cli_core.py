@@ -74,7 +74,7 @@ def test_expect() -> None:
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        (("criticality", "z.__class__"), "double underscores"),
+        (("criticality", "z.__class__"), "not allowed in a formula"),
         (("criticality", "x+1"), "Unknown name"),
         (("criticality", "tanh", "--C-b", "1"), "both"),
         (("criticality", "tanh", "--C-b", "-1", "--C-W", "1"), "at least 0"),

@@ -1,0 +1,54 @@
+"""What users type after a command, read and checked in one place before any work begins."""
+
+from __future__ import annotations
+
+import click
+
+from derive.cache import recall
+
+GENERIC = ("generic", "generic odd")
+
+
+class ActivationName(click.ParamType):
+    """A built-in name or a formula: becomes the canonical print of what was read, never the text itself."""
+
+    name = "activation"
+
+    def __init__(self, generic: bool = False) -> None:
+        self.generic = generic
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if self.generic and value in GENERIC:
+            return value
+        return recall("activation", value, lambda: _name(value))
+
+
+def _name(text: str) -> str:
+    from derive.activations import activation
+
+    return activation(text).name
+
+
+ACTIVATION = ActivationName()
+ACTIVATION_OR_GENERIC = ActivationName(generic=True)
+
+
+class ActivationNames(click.ParamType):
+    """Activations separated by commas; commas inside brackets belong to a formula."""
+
+    name = "activations"
+
+    def convert(self, value: str | list[str], param: click.Parameter | None, ctx: click.Context | None) -> list[str]:
+        if not isinstance(value, str):
+            return value
+        parts, depth = [""], 0
+        for character in value:
+            depth += (character == "(") - (character == ")")
+            if character == "," and depth == 0:
+                parts.append("")
+            else:
+                parts[-1] += character
+        return [ACTIVATION.convert(part.strip(), param, ctx) for part in parts]
+
+
+ACTIVATIONS = ActivationNames()
