@@ -9,7 +9,7 @@ $(VENV)/.installed: pyproject.toml
 	$(BIN)/pip install --quiet --disable-pip-version-check -e ".[test]"
 	touch $@
 
-.PHONY: install demo test lint verify clean generate bench docs notebooks
+.PHONY: install demo test lint verify stored clean generate bench docs notebooks
 install: $(VENV)/.installed
 
 demo: install  # the report of the default activation; make demo ACTIVATION=gelu for another one
@@ -26,6 +26,10 @@ test: install lint
 
 verify: docs  # the slow checks, every page of the docs in a browser among them
 	$(BIN)/pytest -n 2 -m slow
+	$(BIN)/python tests/data/recheck.py --long
+
+stored: install  # does what is stored still hold? STORED=--long for all of it, notebooks included
+	$(BIN)/python tests/data/recheck.py $(STORED)
 
 generate: install  # renew numeric/generated/
 	$(BIN)/python -m derive.codegen

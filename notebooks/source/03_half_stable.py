@@ -50,4 +50,4 @@ for start in (0.5, 2.0, 6.0, 12.0):
 axes.axhline(K_star, color="gray", linestyle="--")
 axes.set_xlabel("layer")
 axes.set_ylabel("K")
-axes.legend()
+_ = axes.legend()

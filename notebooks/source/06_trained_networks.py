@@ -47,4 +47,4 @@ axes.bar(np.arange(2) - 0.15, theory * n, width=0.3, label="theory, first order"
 axes.bar(np.arange(2) + 0.15, interaction * n, width=0.3, yerr=spread * n, label=f"networks, n = {n}")
 axes.set_ylabel("n × interaction part")
 axes.set_xticks([0, 1], ["test 0", "test 1"])
-axes.legend()
+_ = axes.legend()

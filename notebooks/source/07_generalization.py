@@ -52,4 +52,4 @@ for name, depth in (("tanh", 3), ("tanh", 20), ("linear", 3)):
 axes.plot(train_angles, [1, 1], "ko")
 axes.set_xlabel("angle of the input")
 axes.set_ylabel("mean prediction")
-axes.legend()
+_ = axes.legend()
