@@ -113,7 +113,7 @@ def nearby_builtin() -> list[str]:
 
 
 def _pulls(what: str, old: np.ndarray, old_error: np.ndarray, new: np.ndarray, new_error: np.ndarray) -> list[str]:
-    """Two estimates with standard errors: the root mean square of their differences in standard errors, and the largest."""
+    """Do two estimates agree: root mean square and largest of their differences in standard errors."""
     scale = np.hypot(old_error, new_error)
     pulls = np.abs(old - new)[scale > 0] / scale[scale > 0]
     if pulls.size == 0 or (np.sqrt(np.mean(pulls**2)) < 2 and pulls.max() < 5):
@@ -174,7 +174,9 @@ def check(entry: dict) -> list[str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("names", nargs="*", help="checks to run, by the name of the check or a part of the files' names")
+    parser.add_argument(
+        "names", nargs="*", help="checks to run, by the name of the check or a part of the files' names"
+    )
     parser.add_argument("--long", action="store_true", help="the long ones too")
     arguments = parser.parse_args()
     wrong = 0
