@@ -39,7 +39,8 @@ def _register():
             return numbers(shown) if isinstance(shown, Figure) else None
 
     def rounded(values):
-        return [float(f"{{v:.9g}}") for v in numpy.ravel(numpy.ma.filled(numpy.ma.asarray(values, float), numpy.nan))[:400]]
+        flat = numpy.ravel(numpy.ma.filled(numpy.ma.asarray(values, float), numpy.nan))
+        return [float(f"{{v:.9g}}") for v in flat[:400]]
 
     def numbers(figure):
         found = []
