@@ -18,7 +18,8 @@ import sympy as sp
 from derive.activations.builtin import ALIASES, BUILTIN
 from derive.activations.domain import check_pieces
 from derive.activations.parser import MAX_DEGREE, check_nodes, parse_call, parse_formula
-from derive.activations.pieces import identically_zero, split
+from derive.activations.pieces import identically_zero, split, vanishes
+from derive.activations.roots import Root
 from derive.activations.syntax import canonical
 from derive.activations.taylor import taylor_coefficients
 from derive.errors import FormulaError
@@ -73,7 +74,8 @@ class Activation:
     def jump(self, order: int, kink: sp.Expr) -> sp.Expr:
         """sigma^(order)(kink+) - sigma^(order)(kink-), exact."""
         left, right = (self.one_sided(order, kink, side)[order] for side in ("-", "+"))
-        return sp.simplify((right - left) * sp.factorial(order))
+        jump = (right - left) * sp.factorial(order)
+        return sp.S.Zero if vanishes(jump) else jump if jump.atoms(Root) else sp.simplify(jump)
 
     def deltas(self, order: int) -> tuple[Delta, ...]:
         """The delta functions in sigma^(order): a jump of sigma^(j) gives delta^(order - 1 - j)."""
@@ -122,7 +124,7 @@ class Activation:
         return sp.S.Zero not in self.kinks
 
     def _parity(self, sign: int) -> bool:
-        if any(identically_zero(a + b) is False for a, b in zip(self.kinks, reversed(self.kinks))):
+        if any(not vanishes(a + b) for a, b in zip(self.kinks, reversed(self.kinks))):
             return False
         mirrored = (piece.xreplace({z: -z}) for piece in reversed(self.pieces))
         return all(identically_zero(a - sign * b) for a, b in zip(self.pieces, mirrored))
@@ -205,6 +207,8 @@ class Activation:
 def _from_expression(name: str, expression: sp.Expr) -> Activation:
     expression = expression.replace(sp.erfc, lambda u: 1 - sp.erf(u)).replace(sp.sech, lambda u: 1 / sp.cosh(u))
     kinks, pieces = split(expression)
+    if not kinks and not pieces[0].has(z):
+        raise FormulaError(f"The formula {name!r} is a constant: it does not depend on z.")
     check_pieces(kinks, pieces)
     return Activation(name, kinks, pieces)
 

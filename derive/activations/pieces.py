@@ -1,4 +1,4 @@
-"""Where an activation has kinks: Abs, Max, Min, sign and Piecewise become analytic pieces between exact kinks."""
+"""Where an activation has kinks: Abs, Max, Min, sign, Piecewise become analytic pieces between isolated kinks."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from itertools import pairwise
 
 import sympy as sp
 
+from derive.activations.domain import check_domain
+from derive.activations.roots import real_zeros
 from derive.errors import FormulaError
 from derive.symbols import z
 
@@ -13,18 +15,34 @@ SPLITTING = (sp.Abs, sp.Max, sp.Min, sp.sign, sp.Heaviside, sp.Piecewise)
 MAX_KINKS = 16
 
 
-def identically_zero(expression: sp.Expr, low: float = -4.0, high: float = 4.0) -> bool:
-    """Whether an analytic expression in z vanishes on (low, high): 50-digit values at eleven scattered points."""
+def vanishes(number: sp.Expr) -> bool:
+    """Whether a real number is zero: exactly, or with no digit to be seen among 400."""
+    if number.is_Rational:
+        return bool(number == 0)
+    if number.is_zero:
+        return True
+    value = number.evalf(20, maxn=400)
+    return bool(value == 0 or (value.is_Float and value._prec < 10) or abs(value) < sp.Float("1e-300"))
+
+
+def identically_zero(expression: sp.Expr, around: sp.Expr = sp.S.Zero) -> bool:
+    """Whether an analytic expression in z vanishes: no digit is seen at points on all scales around a place.
+
+    Functions that differ do so near the place where they meet, on the scale of their own steepness, whatever it is.
+    """
     if expression == 0:
         return True
     if expression.is_polynomial(z):
-        return sp.expand(expression) == 0
-    width = high - low
-    for k in range(1, 12):
-        point = sp.Rational(str(low)) + sp.Rational(str(width)) * sp.Rational((k * 377) % 1009, 1009)
-        value = expression.xreplace({z: point}).evalf(50, maxn=200)
-        if abs(value) > sp.Float("1e-35"):
-            return False
+        return all(vanishes(c) for c in sp.Poly(expression, z).all_coeffs())
+    centre = around if around.is_Rational else sp.Rational(around.evalf(20))
+    for k in range(-3, 31, 3):
+        for side in (1, -1):
+            step = sp.Rational(side * (1009 + 377 * k % 1009), 1009 * 2**k) if k > 0 else sp.Rational(side, 1) * 2**-k
+            value = expression.xreplace({z: centre + step * sp.Rational(377, 401)}).evalf(20, maxn=200)
+            if not value.is_Float:
+                value = sp.re(value)
+            if value.is_Float and value._prec >= 10 and value != 0:
+                return False
     return True
 
 
@@ -41,7 +59,7 @@ def split(expression: sp.Expr) -> tuple[tuple[sp.Expr, ...], tuple[sp.Expr, ...]
     kinks: list[sp.Expr] = []
     merged = [pieces[0]]
     for border, piece in zip(borders, pieces[1:]):
-        if piece != merged[-1] and not identically_zero(piece - merged[-1]):
+        if piece != merged[-1] and not identically_zero(piece - merged[-1], border):
             kinks.append(border)
             merged.append(piece)
     return tuple(kinks), tuple(merged)
@@ -55,10 +73,12 @@ def _between(borders: list[sp.Expr]) -> list[sp.Expr]:
     """One rational point inside each interval that the borders cut the line into."""
     if not borders:
         return [sp.S.Zero]
-    points = [sp.floor(borders[0]) - 1]
-    for low, high in pairwise(borders):
-        points.append(sp.Rational(((low + high) / 2).evalf(30)) if low != high else low)
-    return [*points, sp.ceiling(borders[-1]) + 1]
+    numbers = [sp.Rational(border.evalf(30)) for border in borders]
+    return [
+        sp.floor(numbers[0]) - 1,
+        *((low + high) / 2 for low, high in pairwise(numbers)),
+        sp.ceiling(numbers[-1]) + 1,
+    ]
 
 
 def _borders(expression: sp.Expr) -> set[sp.Expr]:
@@ -73,27 +93,22 @@ def _borders(expression: sp.Expr) -> set[sp.Expr]:
         else:
             switches = [node.args[0]]
         for switch in switches:
-            inner = _sorted(_borders(switch))  # kinks inside kinks: the switch is a polynomial between the inner ones
+            inner = _sorted(_borders(switch))  # kinks inside kinks: the switch is analytic between the inner ones
             found |= set(inner)
-            for point in _between(inner):
-                found |= _roots(_resolve(switch, point), node)
+            ends = [-sp.oo, *inner, sp.oo]
+            for point, low, high in zip(_between(inner), ends, ends[1:]):
+                piece = _resolve(switch, point)
+                check_domain(piece, low, high)
+                found |= set() if identically_zero(piece, point) else _inside(real_zeros(piece), low, high)
     return found
 
 
-def _roots(switch: sp.Expr, node: sp.Basic) -> set[sp.Expr]:
-    if not switch.has(z):
-        return set()
-    if not switch.is_polynomial(z):
-        raise FormulaError(
-            f"Kinks must sit at the roots of a polynomial in z; {node} switches where {switch} vanishes."
-        )
-    return set(
-        sp.Poly(switch, z, extension=True).real_roots() if _algebraic(switch) else sp.roots(switch, z, filter="R")
-    )
-
-
-def _algebraic(switch: sp.Expr) -> bool:
-    return all(c.is_Rational for c in sp.Poly(switch, z).all_coeffs())
+def _inside(zeros: list[sp.Expr], low: sp.Expr, high: sp.Expr) -> set[sp.Expr]:
+    return {
+        x
+        for x in zeros
+        if (low is -sp.oo or low.evalf(30) <= x.evalf(30)) and (high is sp.oo or x.evalf(30) <= high.evalf(30))
+    }
 
 
 def _resolve(expression: sp.Expr, point: sp.Expr) -> sp.Expr:
@@ -101,24 +116,40 @@ def _resolve(expression: sp.Expr, point: sp.Expr) -> sp.Expr:
     if not expression.atoms(*SPLITTING):
         return expression
 
-    def at(inner: sp.Basic) -> sp.Basic:
-        return inner.xreplace({z: point})
-
     if isinstance(expression, sp.Piecewise):
         for value, condition in expression.args:
-            if at(condition) == sp.true:
+            if condition == sp.true or _holds(condition, point):
                 return _resolve(value, point)
         raise FormulaError("The pieces of the formula do not cover the whole line.")
-    if isinstance(expression, sp.Abs):
-        inner = _resolve(expression.args[0], point)
-        return inner if at(inner).is_nonnegative else -inner
-    if isinstance(expression, sp.sign):
-        return sp.sign(at(_resolve(expression.args[0], point)))
-    if isinstance(expression, sp.Heaviside):
-        return sp.S.One if at(_resolve(expression.args[0], point)).is_positive else sp.S.Zero
     arguments = [_resolve(argument, point) for argument in expression.args]
+    if isinstance(expression, sp.Abs):
+        return arguments[0] if _sign(arguments[0], point) >= 0 else -arguments[0]
+    if isinstance(expression, sp.sign):
+        return sp.Integer(_sign(arguments[0], point))
+    if isinstance(expression, sp.Heaviside):
+        return sp.S.One if _sign(arguments[0], point) > 0 else sp.S.Zero
     if isinstance(expression, sp.Max | sp.Min):
-        values = [at(argument).evalf(30) for argument in arguments]
-        best = max(values) if isinstance(expression, sp.Max) else min(values)
-        return arguments[values.index(best)]
+        largest = 1 if isinstance(expression, sp.Max) else -1
+        best = arguments[0]
+        for argument in arguments[1:]:
+            best = argument if _sign(argument - best, point) * largest > 0 else best
+        return best
     return expression.func(*arguments)
+
+
+def _holds(condition: sp.Basic, point: sp.Expr) -> bool:
+    if not isinstance(condition, sp.core.relational.Relational):
+        return bool(condition.xreplace({z: point}) == sp.true)
+    difference = _sign(_resolve(condition.lhs - condition.rhs, point), point)
+    return {"<": difference < 0, "<=": difference <= 0, ">": difference > 0, ">=": difference >= 0}[condition.rel_op]
+
+
+def _sign(expression: sp.Expr, point: sp.Expr) -> int:
+    """The sign at a point between borders; zero where the expression vanishes identically."""
+    number = expression.xreplace({z: point})
+    if vanishes(number):
+        return 0
+    value = number.evalf(20, maxn=400)
+    if not value.is_Float:
+        raise FormulaError(f"{expression} is not a real number at z = {point}.")
+    return 1 if value > 0 else -1
