@@ -18,9 +18,10 @@ def _committed(name: str) -> types.ModuleType | None:
     if name in ("layer", "__init__") or not re.fullmatch(r"[a-z][a-z0-9_]*", name):
         return None
     try:
-        return importlib.import_module(f"numeric.generated.{name}")
+        module = importlib.import_module(f"numeric.generated.{name}")
     except ModuleNotFoundError:
         return None
+    return module if hasattr(module, "FUNCTIONS") else None
 
 
 @lru_cache(maxsize=64)

@@ -15,6 +15,7 @@ from derive.codegen.family import family
 from derive.codegen.layer import closure, layer_source
 from derive.codegen.printer import WIDTH, special_names
 from derive.codegen.sigma import stable_sigma
+from derive.design import equivalence
 from derive.errors import DeriveError
 from derive.files import write_atomically
 from derive.safety import check_source
@@ -49,6 +50,14 @@ def layer_module() -> str:
     """The module of the layer step, which all activations share."""
     body = "import jax\n\nfrom numeric.subscripts import Step, Values, View, Views\n\n\n" + layer_source()
     return _header("The layer step: every tensor's recursion as derived from z' = b + W sigma(z).", [], body)
+
+
+def rule_module() -> str:
+    """The module of the learning rates' rule, as `derive.design.equivalence` states it."""
+    source = Path(equivalence.__file__).read_text(encoding="utf-8")
+    title, body = source.removeprefix('r"""').split('"""\n\n', 1)
+    first, _, rest = title.partition("\n")
+    return _header(first, [*rest.rstrip().split("\n")], body)
 
 
 def activation_module(definition: str | Activation, tensors: Sequence[str] | None = None, shared: bool = False) -> str:
