@@ -59,7 +59,7 @@ def test_every_tensor_is_that_of_the_jax_flow(name):
     found = one_input(name, 4, 0.2, 1.6, 0.9, **rates)
     x = np.sqrt(0.9) * np.array([[1.0, 1.0, -1.0]])
     f = flow(name, x, 4, 50, 0.2, 1.6, **rates)
-    shared = "K Theta V G1 D F H1 A B".split() if name == "relu" else list(found.tensors)
+    shared = ["K", "Theta", "V", "G1", "D", "F", "H1", "A", "B"] if name == "relu" else list(found.tensors)
     for tensor in shared:
         own = found.tensors[tensor]
         assert math.isclose(own[-1], float(np.asarray(getattr(f, tensor)).ravel()[0]), rel_tol=1e-8, abs_tol=1e-14), (
