@@ -53,11 +53,12 @@ def layer_module() -> str:
 
 
 def rule_module() -> str:
-    """The module of the learning rates' rule, as `derive.design.equivalence` states it."""
+    """The module of the learning rates' rule: the code of `derive.design.equivalence` as it stands, no printer's."""
     source = Path(equivalence.__file__).read_text(encoding="utf-8")
     title, body = source.removeprefix('r"""').split('"""\n\n', 1)
-    first, _, rest = title.partition("\n")
-    return _header(first, [*rest.rstrip().split("\n")], body)
+    digest = hashlib.sha256(body.encode()).hexdigest()[:16]
+    lines = [title.split("\n")[0], "", NOTICE, "The rule is derived and explained in `derive.design.equivalence`."]
+    return "\n".join(['"""' + lines[0], *lines[1:], f"hash: {digest}", '"""', "", ""]) + body
 
 
 def activation_module(definition: str | Activation, tensors: Sequence[str] | None = None, shared: bool = False) -> str:
