@@ -1,30 +1,90 @@
 """The effective theory of deep learning at finite width, derived: exact Gaussian calculus, recursions, asymptotics.
 
-The names below are imported when they are first used, so that `import derive` is fast; it never imports jax.
+Every command of `derive` is a function here, with the command's name and arguments. The names below are imported when
+they are first used, so that `import derive` is fast; it never imports jax (the verbs that compute numbers from data,
+`derive.verbs.data` and `derive.verbs.kernels`, import `numeric` when they are called).
 
 >>> import derive
 >>> derive.activation("tanh").criticality().universality_class
 'K*=0'
+>>> derive.expect("s0 s0", "relu").form
+K/2
 """
 
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from derive.errors import DeriveError
+    from derive.results import Result
+    from derive.verbs.activations import Activation, activation
+    from derive.verbs.data import depth_study, predict
+    from derive.verbs.depth import asymptotics, criticality, exponents, fixed_points, generalization, starpolation
+    from derive.verbs.equations import forward, recursion
+    from derive.verbs.expectation import expect
+    from derive.verbs.files import generate, report
+    from derive.verbs.kernels import learnability, ntk_study
+
+__version__ = "0.2.0"
 
 _HOMES = {
-    "Activation": "derive.activations",
-    "activation": "derive.activations",
-    "exponents": "derive.depth",
-    "expect": "derive.gaussian",
-    "fixed_points": "derive.critical",
-    "recursion": "derive.network",
+    "Activation": "derive.verbs.activations",
+    "DeriveError": "derive.errors",
+    "Result": "derive.results",
+    "activation": "derive.verbs.activations",
+    "asymptotics": "derive.verbs.depth",
+    "criticality": "derive.verbs.depth",
+    "depth_study": "derive.verbs.data",
+    "expect": "derive.verbs.expectation",
+    "exponents": "derive.verbs.depth",
+    "fixed_points": "derive.verbs.depth",
+    "forward": "derive.verbs.equations",
+    "generalization": "derive.verbs.depth",
+    "generate": "derive.verbs.files",
+    "learnability": "derive.verbs.kernels",
+    "ntk_study": "derive.verbs.kernels",
+    "predict": "derive.verbs.data",
+    "recursion": "derive.verbs.equations",
+    "report": "derive.verbs.files",
+    "starpolation": "derive.verbs.depth",
 }
 
-__all__ = list(_HOMES)
+__all__ = [
+    "Activation",
+    "DeriveError",
+    "Result",
+    "__version__",
+    "activation",
+    "activations",
+    "asymptotics",
+    "criticality",
+    "depth_study",
+    "expect",
+    "exponents",
+    "fixed_points",
+    "forward",
+    "generalization",
+    "generate",
+    "learnability",
+    "ntk_study",
+    "predict",
+    "recursion",
+    "report",
+    "starpolation",
+]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name in _HOMES:
-        return getattr(importlib.import_module(_HOMES[name]), name)
+        value = getattr(importlib.import_module(_HOMES[name]), name)
+        globals()[name] = value
+        return value
+    if name == "activations":  # the folder of that name, which can be called
+        return importlib.import_module("derive.activations")
     raise AttributeError(f"module 'derive' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

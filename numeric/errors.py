@@ -1,7 +1,9 @@
-"""Errors of the numeric side that a user can act on: one clear sentence each."""
+"""Errors of the numeric side that a user can act on: one clear sentence each, which the command line prints."""
+
+from derive.errors import DeriveError
 
 
-class NumericError(ValueError):
+class NumericError(DeriveError):
     """Base of all errors that bad input, or a question without an answer, can raise in `numeric`."""
 
 

@@ -7,6 +7,7 @@ import sys
 
 import click
 
+from derive import __version__
 from derive.cli.output import shown
 from derive.errors import DeriveError
 
@@ -46,7 +47,7 @@ class LazyCommands(click.Group):
 
 
 @click.command(cls=LazyCommands, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(package_name="effective-theory")
+@click.version_option(__version__, prog_name="derive")
 def group() -> None:
     """The effective theory of deep learning: exact Gaussian calculus, recursions, exponents, predictions."""
 

@@ -9,40 +9,14 @@ from typing import Any
 
 import click
 
-from derive.cache import recall
-from derive.cli.criticality import answer
-from derive.cli.output import number, print_json, terminal
-
-
-def table() -> list[dict[str, Any]]:
-    """One entry a built-in activation; each one's criticality is derived and cached on its own."""
-
-    def compute() -> list[dict[str, Any]]:
-        from rich.progress import track
-
-        from derive.activations import BUILTIN
-
-        console = terminal(stderr=True)
-        names = track(BUILTIN, "deriving", console=console, transient=True, disable=not console.is_terminal)
-        return [_entry(name, answer(name)) for name in names]
-
-    return recall("activations", None, compute)
-
-
-def _entry(name: str, found: dict[str, Any]) -> dict[str, Any]:
-    entry: dict[str, Any] = {"name": name, "expression": found["expression"], "class": found["class"]}
-    first = found["points"][0] if found["points"] else {}
-    for key in ("K_star", "C_W", "C_b", "stability"):
-        entry[key] = first.get(key)
-    entry["points"] = len(found["points"])
-    return entry
+from derive.cli.output import ask, number, print_json
 
 
 @click.command(epilog="Example: derive activations --json")
 @click.option("--json", "as_json", is_flag=True, help="The list, as JSON.")
 def command(as_json: bool) -> None:
     """List the built-in activations with their universality class and recommended critical initialization."""
-    entries = table()
+    entries = ask("activations")
     if as_json:
         print_json(entries)
         return

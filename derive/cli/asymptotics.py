@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 
-from derive.cli.output import terminal
+from derive.cli.output import ask, print_json, terminal
 from derive.cli.parameters import ACTIVATION_OR_GENERIC
 
 
@@ -19,7 +17,7 @@ from derive.cli.parameters import ACTIVATION_OR_GENERIC
     "--point", default=0, show_default=True, help="Which critical point, as `derive criticality` numbers them."
 )
 @click.option("--lambda-b", default=None, help="A number instead of the symbol lambda_b, e.g. 0.")
-@click.option("--lambda-W", "lambda_w", default=None, help="A number instead of the symbol lambda_W.")
+@click.option("--lambda-W", "lambda_W", default=None, help="A number instead of the symbol lambda_W.")
 @click.option("--plateau", is_flag=True, help="Half-stable activations: K stays at K*, exact polynomials in l.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(
@@ -29,7 +27,7 @@ def command(
     learning_rates: str,
     point: int,
     lambda_b: str | None,
-    lambda_w: str | None,
+    lambda_W: str | None,
     plateau: bool,
     as_json: bool,
 ) -> None:
@@ -40,19 +38,18 @@ def command(
         derive asymptotics tanh R --order 3
         derive asymptotics relu A --json
     """
-    from derive.cache import recall
-
-    arguments = [activation, tensor, order, learning_rates, point, lambda_b, lambda_w, plateau]
-
-    def compute() -> dict[str, Any]:
-        from derive.depth import asymptotics
-
-        return asymptotics(activation, tensor, order, learning_rates, point, lambda_b, lambda_w, plateau).to_json()
-
-    data = recall("asymptotics", arguments, compute)
+    data = ask(
+        "asymptotics",
+        activation=activation,
+        tensor=tensor,
+        order=order,
+        learning_rates=learning_rates,
+        point=point,
+        lambda_b=lambda_b,
+        lambda_W=lambda_W,
+        plateau=plateau,
+    )
     if as_json:
-        from derive.cli.output import print_json
-
         print_json(data)
         return
 

@@ -6,32 +6,8 @@ from typing import Any
 
 import click
 
-from derive.cache import recall
-from derive.cli.output import number, print_json, terminal
+from derive.cli.output import ask, number, print_json, terminal
 from derive.cli.parameters import ACTIVATION
-from derive.errors import DeriveError
-
-
-def answer(activation: str) -> dict[str, Any]:
-    """The JSON of one activation, from the disk cache when it was asked before by the same code."""
-
-    def compute() -> dict[str, Any]:
-        from derive.critical import criticality
-
-        return criticality(activation).to_json()
-
-    return recall("criticality", activation, compute)
-
-
-def answer_off_critical(activation: str, bias: str, weight: str) -> dict[str, Any]:
-    """The JSON of the fixed points at given hyperparameters."""
-
-    def compute() -> dict[str, Any]:
-        from derive.critical import fixed_points
-
-        return fixed_points(activation, bias, weight).to_json()
-
-    return recall("fixed points", [activation, bias, weight], compute)
 
 
 @click.command(
@@ -39,27 +15,22 @@ def answer_off_critical(activation: str, bias: str, weight: str) -> dict[str, An
     'derive criticality "z*(1+erf(z/sqrt(2)))/2" --json'
 )
 @click.argument("activation", type=ACTIVATION)
-@click.option("--C-b", "bias", metavar="X", help="Bias variance: with --C-W, the fixed points there.")
-@click.option("--C-W", "weight", metavar="Y", help="Weight variance: with --C-b, the fixed points there.")
+@click.option("--C-b", "C_b", metavar="X", help="Bias variance: with --C-W, the fixed points there.")
+@click.option("--C-W", "C_W", metavar="Y", help="Weight variance: with --C-b, the fixed points there.")
 @click.option("--json", "as_json", is_flag=True, help="Everything, as JSON.")
-def command(activation: str, bias: str | None, weight: str | None, as_json: bool) -> None:
+def command(activation: str, C_b: str | None, C_W: str | None, as_json: bool) -> None:
     """Find all critical points (K*, C_W, C_b) of ACTIVATION with chi_parallel = chi_perp = 1, and their class.
 
     ACTIVATION is a built-in name, a name with parameters such as leaky_relu(slope=1/10), or a formula in z. With --C-b
     and --C-W: the kernel's fixed points at these values, their stability and the correlation depths xi = 1/|log chi|.
     """
-    if (bias is None) != (weight is None):
-        raise DeriveError("Give both --C-b and --C-W, or neither.")
-    if bias is not None and weight is not None:
-        found = answer_off_critical(activation, bias, weight)
-        show = _show_fixed_points
-    else:
-        found = answer(activation)
-        show = _show
+    found = ask("criticality", activation=activation, C_b=C_b, C_W=C_W)
     if as_json:
         print_json(found)
+    elif "fixed_points" in found:
+        _show_fixed_points(found)
     else:
-        show(found)
+        _show(found)
 
 
 def _table(rows: list[list[str]], *columns: str) -> Any:

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from derive.cli.output import terminal
+from derive.cli.output import ask, print_json, terminal
 from derive.cli.parameters import ACTIVATION_OR_GENERIC
 
 
@@ -22,20 +22,20 @@ from derive.cli.parameters import ACTIVATION_OR_GENERIC
     "--point", default=0, show_default=True, help="Which critical point, as `derive criticality` numbers them."
 )
 @click.option("--lambda-b", default=None, help="A number instead of the symbol lambda_b, e.g. 0.")
-@click.option("--lambda-W", "lambda_w", default=None, help="A number instead of the symbol lambda_W.")
+@click.option("--lambda-W", "lambda_W", default=None, help="A number instead of the symbol lambda_W.")
 @click.option("--plateau", is_flag=True, help="Half-stable activations: K stays at K*, exact polynomials in l.")
-@click.option("--C-b", "c_b", default=None, help="With --C-W: the exponential behaviour off criticality instead.")
-@click.option("--C-W", "c_w", default=None, help="With --C-b: the exponential behaviour off criticality instead.")
+@click.option("--C-b", "C_b", default=None, help="With --C-W: the exponential behaviour off criticality instead.")
+@click.option("--C-W", "C_W", default=None, help="With --C-b: the exponential behaviour off criticality instead.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(
     activation: str,
     learning_rates: str,
     point: int,
     lambda_b: str | None,
-    lambda_w: str | None,
+    lambda_W: str | None,
     plateau: bool,
-    c_b: str | None,
-    c_w: str | None,
+    C_b: str | None,
+    C_W: str | None,
     as_json: bool,
 ) -> None:
     """How every tensor behaves at large depth: coefficient * l^(-exponent) * log(l)^log_power.
@@ -52,22 +52,18 @@ def command(
         derive exponents gelu --plateau
         derive exponents tanh --C-b 0.1 --C-W 1.5
     """
-    from derive.cache import recall
-
-    arguments = [activation, learning_rates, point, lambda_b, lambda_w, plateau, c_b, c_w]
-
-    def compute() -> dict[str, Any]:
-        from derive.depth import exponents, off_criticality
-
-        if c_b is not None or c_w is not None:
-            rates = {"lambda_b": lambda_b or "1", "lambda_W": lambda_w or "1"}
-            return off_criticality(activation, c_b or "0", c_w or "1", **rates).to_json()
-        return exponents(activation, learning_rates, point, lambda_b, lambda_w, plateau).to_json()
-
-    data = recall("exponents", arguments, compute)
+    data = ask(
+        "exponents",
+        activation=activation,
+        learning_rates=learning_rates,
+        point=point,
+        lambda_b=lambda_b,
+        lambda_W=lambda_W,
+        plateau=plateau,
+        C_b=C_b,
+        C_W=C_W,
+    )
     if as_json:
-        from derive.cli.output import print_json
-
         print_json(data)
     elif "text" in data:
         click.echo(data["text"])

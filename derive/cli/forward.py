@@ -2,53 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 
-from derive.cache import recall
-from derive.cli.output import print_json
+from derive.cli.output import ask, print_json
 from derive.cli.recursion import LAYER_NAMES
 
 
-def answer(kind: str, layer: str) -> dict[str, Any]:
-    """The JSON of one forward equation."""
-    from derive.network import LAYERS, forward_latex, forward_object
-    from derive.network.forward_latex import term_latex
-    from derive.network.forward_text import left_text, term_text
-
-    terms = forward_object(kind, LAYERS[layer])
-    return {
-        "object": kind,
-        "definition": str(LAYERS[layer]),
-        "left": left_text(kind),
-        "latex": forward_latex(kind, LAYERS[layer]),
-        "terms": [
-            {
-                "latex": term_latex(t),
-                "text": term_text(t),
-                "contractions": [{"vertices": list(c.vertices), "parameter": c.term.name} for c in t.contractions],
-                "objects": [tree.kind for tree in t.trees],
-            }
-            for t in terms
-        ],
-    }
-
-
 @click.command(epilog="Example: derive forward ddI --latex")
-@click.argument("object_name", metavar="OBJECT")
+@click.argument("object", metavar="OBJECT")
 @click.option("--layer", type=click.Choice(LAYER_NAMES), default="mlp", help="The layer's definition.")
 @click.option("--latex", is_flag=True, help="Only the equation, in LaTeX.")
 @click.option("--json", "as_json", is_flag=True, help="Everything, as JSON.")
-def command(object_name: str, layer: str, latex: bool, as_json: bool) -> None:
+def command(object: str, layer: str, latex: bool, as_json: bool) -> None:
     """Derive how OBJECT (z, H, dH, ddI or ddII) of layer l+1 is made of objects of layer l, before any average."""
-    found = recall("forward", [object_name, layer], lambda: answer(object_name, layer))
+    found = ask("forward", object=object, layer=layer)
     if as_json:
         print_json(found)
     elif latex:
         click.echo(found["latex"])
     else:
-        click.echo(f"{object_name} of layer l+1, from layer l, for {found['definition']}\n")
+        click.echo(f"{object} of layer l+1, from layer l, for {found['definition']}\n")
         for number, term in enumerate(found["terms"]):
             click.echo(f"{found['left'] + ' =' if number == 0 else ' ' * len(found['left']) + ' +'} {term['text']}")
         click.echo(

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import click
 
-from derive.cache import recall
-from derive.cli.output import number, print_json
+from derive.cli.output import ask, number, print_json
 from derive.cli.parameters import ACTIVATION
 
 RULES = ("equivalence", "constant")
@@ -27,10 +24,7 @@ def command(activation: str, learning_rates: str | None, point: int, as_json: bo
     rules = [learning_rates] if learning_rates else list(RULES)
     if as_json:
         rules = rules[:1]
-    found = []
-    for rule in rules:
-        question = [activation, rule, point]
-        found.append(recall("generalization", question, partial(_answer, activation, rule, point)))
+    found = [ask("generalization", activation=activation, learning_rates=rule, point=point) for rule in rules]
     if as_json:
         print_json(found[0])
         return
@@ -44,12 +38,6 @@ def command(activation: str, learning_rates: str | None, point: int, as_json: bo
             click.echo(f"  {name:11}{behaviour_line(entry[name])}")
         for note in entry["notes"]:
             click.echo(f"  {note}")
-
-
-def _answer(activation: str, rule: str, point: int) -> dict:
-    from derive.nearby import generalization
-
-    return generalization(activation, rule, point).to_json()
 
 
 def behaviour_line(entry: dict) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import click
 
+import derive
+from derive.cli.output import print_json
 from derive.cli.parameters import ACTIVATION
 
 
@@ -16,21 +18,15 @@ def command(activation: str, output: str, tensors: str | None, as_json: bool) ->
     """Write a Python module that evaluates the theory of ACTIVATION with JAX.
 
     ACTIVATION is a built-in name, a name with parameters, or a formula in z. The module imports only jax and the
-    `numeric` runtime; pass it to numeric.evaluation.flow instead of a name.
+    `numeric` runtime; pass it to numeric.flow instead of a name.
 
     \b
     Example:
         derive generate gelu -o gelu_theory.py
         python -c "import gelu_theory, numeric; print(numeric.flow(gelu_theory, [[1, 2]], depth=3, width=64).K)"
     """
-    from derive.codegen import activation_module, content_hash, write
-
-    wanted = [name.strip() for name in tensors.split(",") if name.strip()] if tensors is not None else None
-    source = activation_module(activation, wanted)
-    path = write(source, output)
+    found = derive.generate(activation, output, tensors)
     if as_json:
-        from derive.cli.output import print_json
-
-        print_json({"file": str(path), "hash": content_hash(source)})
+        print_json(found.to_json())
     else:
-        click.echo(f"{path} ({len(source.splitlines())} lines, hash {content_hash(source)})")
+        click.echo(f"{found.file} ({len(found.source.splitlines())} lines, hash {found.hash})")

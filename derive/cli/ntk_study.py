@@ -2,37 +2,15 @@
 
 from __future__ import annotations
 
-import math
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+import derive
 from derive.cli.output import print_json, terminal
 from derive.cli.parameters import ACTIVATION
-from derive.cli.predict import critical_initialization
-from derive.errors import DeriveError
 
-if TYPE_CHECKING:
-    from numeric.studies.linearization import Study, Summary
-    from numeric.studies.record import Record
-
-MEANING = {
-    "f_gap": "sup over t of |f - f_lin|",
-    "ntk_gap": "sup over t of |H - H_0| / |H_0|",
-    "parameter_change": "sup over t of |theta - theta_0|, norm with the inverse learning rates",
-    "trace_change": "mean over networks of tr H / tr H_0 - 1 on the training inputs, at the end",
-}
 SHORT = {"f_gap": "|f - f_lin|", "ntk_gap": "ΔH/H", "parameter_change": "Δθ", "trace_change": "trace"}
-
-
-def read_widths(text: str) -> tuple[int, ...]:
-    """32,64,128 as numbers."""
-    try:
-        widths = tuple(int(part) for part in text.split(","))
-    except ValueError:
-        raise DeriveError(f"--widths takes whole numbers with commas, such as 32,64,128, not {text!r}.") from None
-    return widths
 
 
 @click.command(
@@ -45,76 +23,42 @@ def read_widths(text: str) -> tuple[int, ...]:
 @click.option("--networks", default=96, show_default=True, help="Networks of each width.")
 @click.option("--steps", default=120, show_default=True, help="Steps of gradient descent, a multiple of 5.")
 @click.option("--rate", default=0.4, show_default=True, help="Learning rate in units of 1/(largest NTK eigenvalue).")
-@click.option("--C-b", "c_b", default=0.1, show_default=True, help="Bias variance.")
-@click.option("--C-W", "c_w", type=float, help="Weight variance times width (default: critical).")
+@click.option("--C-b", "C_b", default=0.1, show_default=True, help="Bias variance.")
+@click.option("--C-W", "C_W", type=float, help="Weight variance times width (default: critical).")
 @click.option("--seed", default=0, show_default=True)
 @click.option("-o", "--output", default="ntk-study", show_default=True, help="Folder for CSV, settings and figure.")
 @click.option("--json", "as_json", is_flag=True, help="{activation, quantities: {NAME: {power, ...}}, files}.")
-def command(activation: str, widths: str, output: str, as_json: bool, c_w: float | None, **options: Any) -> None:
+def command(
+    activation: str,
+    widths: str,
+    depth: int,
+    networks: int,
+    steps: int,
+    rate: float,
+    C_b: float,
+    C_W: float | None,
+    seed: int,
+    output: str,
+    as_json: bool,
+) -> None:
     """Train networks of several widths: f against f_lin, and how far the NTK and the parameters move."""
-    weight_variance = critical_initialization(activation)[1] if c_w is None else c_w
-    from numeric.errors import NumericError
-    from numeric.studies.figures import study_figure
-    from numeric.studies.linearization import Study, summarize
-    from numeric.studies.record import Record
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    try:
-        settings = {name: options[name] for name in ("depth", "networks", "steps", "rate", "seed")}
-        study = Study(
-            activation, tuple(sorted(set(read_widths(widths)))), C_b=options["c_b"], C_W=weight_variance, **settings
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=terminal(stderr=True), transient=True) as bar:
+        task = bar.add_task("training", total=None)
+
+        def advance(done: int, total: int, width: int) -> None:
+            bar.update(task, completed=done, total=total, description=f"width {width}")
+
+        study = derive.ntk_study(
+            activation, widths, depth, networks, steps, rate, C_b, C_W, seed, output, progress=advance
         )
-        record = Record(study, Path(output))
-        train_missing(study, record)
-        summaries = summarize(record.wanted, next_order=not study.has_kink)
-        study_figure(summaries, f"{activation}, depth {study.depth}", record.figure)
-    except NumericError as error:
-        raise DeriveError(str(error)) from None
-    found = describe(study, record, summaries)
+    found: dict[str, Any] = study.to_json()
     if as_json:
         print_json(found)
     else:
         show(found)
-
-
-def train_missing(study: Study, record: Record) -> None:
-    """Train what the record lacks, with a progress bar on standard error; every finished chunk is on disk."""
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    from numeric.studies.linearization import run
-
-    total = len(study.widths) * study.networks
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=terminal(stderr=True), transient=True) as bar:
-        task = bar.add_task("training", total=total, completed=len(record.wanted))
-        for rows in run(study, record.done):
-            record.add(rows)
-            bar.update(task, advance=len(rows), description=f"width {rows[0].width}")
-
-
-def describe(study: Study, record: Record, summaries: dict[str, Summary]) -> dict[str, Any]:
-    """The command's JSON."""
-    quantities: dict[str, Any] = {}
-    for name, (low, high) in study.expected().items():
-        s = summaries[name]
-        quantities[name] = {
-            "meaning": MEANING[name],
-            "widths": s.widths.tolist(),
-            "means": s.means.tolist(),
-            "errors": s.errors.tolist(),
-            "power": s.fit.power if s.fit else None,
-            "power_error": s.fit.power_error if s.fit else None,
-            "correction": s.fit.correction if s.fit else None,
-            "expected": [None if math.isinf(low) else low, high],
-        }
-    files = {"csv": str(record.csv), "settings": str(record.settings), "figure": str(record.figure)}
-    return {
-        "activation": study.activation,
-        "depth": study.depth,
-        "networks": study.networks,
-        "kink": study.has_kink,
-        "quantities": quantities,
-        "files": files,
-    }
 
 
 def show(found: dict[str, Any]) -> None:

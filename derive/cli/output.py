@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from derive.numbers import exact
+from derive.cache import recall
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["exact", "number", "print_json", "shown", "terminal"]
+__all__ = ["ask", "number", "print_json", "shown", "terminal"]
 
 
 def shown(text: str) -> str:
@@ -29,6 +29,20 @@ def terminal(stderr: bool = False) -> Console:
     from rich.console import Console
 
     return Console(stderr=stderr, markup=False, highlight=False)
+
+
+def ask(verb: str, keep: bool = True, **arguments: Any) -> Any:
+    """The JSON of a verb of the public package; from the disk cache where the same code answered it before.
+
+    `keep` is False for answers that depend on files or that are files.
+    """
+
+    def compute() -> Any:
+        import derive
+
+        return getattr(derive, verb)(**arguments).to_json()
+
+    return recall(verb, arguments, compute) if keep else compute()
 
 
 def print_json(data: Any) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from derive.cache import recall
+from derive.lists import names
 
 GENERIC = ("generic", "generic odd")
 
@@ -41,14 +42,7 @@ class ActivationNames(click.ParamType):
     def convert(self, value: str | list[str], param: click.Parameter | None, ctx: click.Context | None) -> list[str]:
         if not isinstance(value, str):
             return value
-        parts, depth = [""], 0
-        for character in value:
-            depth += (character == "(") - (character == ")")
-            if character == "," and depth == 0:
-                parts.append("")
-            else:
-                parts[-1] += character
-        return [ACTIVATION.convert(part.strip(), param, ctx) for part in parts]
+        return [ACTIVATION.convert(part, param, ctx) for part in names(value)]
 
 
 ACTIVATIONS = ActivationNames()

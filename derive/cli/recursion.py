@@ -6,32 +6,9 @@ from typing import Any
 
 import click
 
-from derive.cache import recall
-from derive.cli.output import print_json
+from derive.cli.output import ask, print_json
 
 LAYER_NAMES = ("mlp", "two-matrices", "input-skip", "residual", "frozen-weights")
-
-
-def answer(tensor: str, layer: str, single_input: bool, equal_widths: bool) -> dict[str, Any]:
-    """The JSON of one recursion."""
-    from derive.network import LAYERS, recursion
-
-    result = recursion(tensor, LAYERS[layer])
-    if single_input:
-        result = result.single_input()
-    if equal_widths:
-        result = result.equal_widths()
-    terms = [{"latex": text, "expression": str(t.expression)} for text, t in zip(result.term_latex(), result.terms)]
-    return {
-        "tensor": result.tensor,
-        "definition": str(result.layer),
-        "labels": list(result.labels),
-        "latex": result.latex(),
-        "expression": str(result.expression),
-        "terms": terms,
-        "depends_on": list(result.depends_on),
-        "symmetries": [[result.labels[k] for k in g] for g in result.symmetries],
-    }
 
 
 @click.command(
@@ -46,11 +23,7 @@ def answer(tensor: str, layer: str, single_input: bool, equal_widths: bool) -> d
 @click.option("--json", "as_json", is_flag=True, help="Everything, as JSON.")
 def command(tensor: str, single_input: bool, equal_widths: bool, layer: str, latex: bool, as_json: bool) -> None:
     """Derive the recursion of TENSOR: K Theta V G1 D F H1 A B P Q R S T U."""
-    found = recall(
-        "recursion",
-        [tensor, layer, single_input, equal_widths],
-        lambda: answer(tensor, layer, single_input, equal_widths),
-    )
+    found = ask("recursion", tensor=tensor, single_input=single_input, equal_widths=equal_widths, layer=layer)
     if as_json:
         print_json(found)
     elif latex:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import click
 
-from derive.cache import recall
 from derive.cli.generalization import RULES, behaviour_line
-from derive.cli.output import print_json
+from derive.cli.output import ask, print_json
 from derive.cli.parameters import ACTIVATION
 
 
@@ -17,9 +16,7 @@ from derive.cli.parameters import ACTIVATION
 @click.option("--json", "as_json", is_flag=True, help="As JSON.")
 def command(activation: str, learning_rates: str, point: int, as_json: bool) -> None:
     """The mean prediction between two nearby training inputs of equal norm, and its curvature at large depth."""
-    found = recall(
-        "starpolation", [activation, learning_rates, point], lambda: _answer(activation, learning_rates, point)
-    )
+    found = ask("starpolation", activation=activation, learning_rates=learning_rates, point=point)
     if as_json:
         print_json(found)
         return
@@ -29,9 +26,3 @@ def command(activation: str, learning_rates: str, point: int, as_json: bool) -> 
         click.echo(f"curvature ddTheta_[0]/Theta_00 at depth L:  {behaviour_line(found['curvature'])}")
     for note in found["notes"]:
         click.echo(note)
-
-
-def _answer(activation: str, rule: str, point: int) -> dict:
-    from derive.nearby import starpolation
-
-    return starpolation(activation, rule, point).to_json()

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from derive.activations import Activation
 from derive.activations import activation as read_activation
-from derive.codegen.family import family
+from derive.codegen.families import family
 from derive.codegen.layer import closure, layer_source
 from derive.codegen.printer import WIDTH, special_names
 from derive.codegen.sigma import stable_sigma

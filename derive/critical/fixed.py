@@ -13,7 +13,7 @@ from typing import Any
 
 import sympy as sp
 
-from derive.activations import Activation, parse_number
+from derive.activations import Activation
 from derive.activations import activation as make_activation
 from derive.critical import susceptibility
 from derive.critical.points import MARGINAL, STABLE, UNSTABLE
@@ -21,7 +21,11 @@ from derive.critical.scan import HIGHEST, LOWEST, isolate, square_integrand
 from derive.critical.susceptibility import chi_parallel, chi_perp, closed_form, kernel_step, number
 from derive.errors import DeriveError
 from derive.gaussian import series
+from derive.given import Number
+from derive.given import number as given
+from derive.layout import Block, Equation, Table, Text
 from derive.numbers import exact
+from derive.results import Result, cell, tex
 from derive.symbols import C_W, C_b, K
 
 DIGITS = 30
@@ -52,7 +56,7 @@ class FixedPoint:
     def xi_perp(self) -> sp.Expr | None:
         return _depth(self.chi_perp)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         return {
             "K_star": exact(self.K_star),
             "chi_parallel": exact(self.chi_parallel),
@@ -65,7 +69,7 @@ class FixedPoint:
 
 
 @dataclass(frozen=True)
-class FixedPoints:
+class FixedPoints(Result):
     """All fixed points with K* <= 1000 at given hyperparameters, and where the kernel goes."""
 
     activation: Activation
@@ -74,7 +78,7 @@ class FixedPoints:
     points: tuple[FixedPoint, ...]
     reason: str
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         return {
             "activation": self.activation.name,
             "expression": str(self.activation.expression),
@@ -83,6 +87,15 @@ class FixedPoints:
             "fixed_points": [point.to_json() for point in self.points],
             "reason": self.reason,
         }
+
+    def blocks(self) -> tuple[Block, ...]:
+        given_at = rf"C_b = {tex(self.C_b)}, \quad C_W = {tex(self.C_W)}"
+        head = ("$K^*$", r"$\chi_\parallel$", r"$\chi_\perp$", r"$\xi_\parallel$", r"$\xi_\perp$", "stability", "phase")
+        rows = []
+        for p in self.points:
+            numbers = (p.K_star, p.chi_parallel, p.chi_perp, p.xi_parallel, p.xi_perp)
+            rows.append((*(r"$\infty$" if x is None else cell(x) for x in numbers), p.stability, p.phase))
+        return Equation(given_at), Table(head, tuple(rows)), Text(self.reason)
 
 
 def _compare(chi: sp.Expr) -> int:
@@ -97,7 +110,7 @@ def _depth(chi: sp.Expr) -> sp.Expr | None:
     return abs(1 / sp.log(abs(chi)))
 
 
-def fixed_points(activation: Any, bias: Any, weight: Any) -> FixedPoints:
+def fixed_points(activation: Activation | str | sp.Expr, bias: Number, weight: Number) -> FixedPoints:
     """Fixed points at C_b = bias and C_W = weight: numbers, or text such as "1/3".
 
     >>> fixed_points("relu", 1, 1).points[0].K_star
@@ -105,19 +118,10 @@ def fixed_points(activation: Any, bias: Any, weight: Any) -> FixedPoints:
     >>> [p.stability for p in fixed_points("tanh", 0, 2).points]
     ['unstable', 'stable']
     """
-    values = [_hyperparameter(name, v) for name, v in (("C_b", bias), ("C_W", weight))]
+    values = [given(v, name) for name, v in (("C_b", bias), ("C_W", weight))]
     if not values[0].is_nonnegative or not values[1].is_positive:
         raise DeriveError(f"C_b must be at least 0 and C_W above 0, not {values[0]} and {values[1]}.")
     return _fixed_points(make_activation(activation), values[0], values[1])
-
-
-def _hyperparameter(name: str, value: Any) -> sp.Expr:
-    if isinstance(value, str):
-        return parse_number(value)
-    number_ = sp.nsimplify(repr(value), rational=True) if isinstance(value, float) else sp.sympify(value)
-    if not number_.is_number or not number_.is_real:
-        raise DeriveError(f"{name} must be a finite real number, not {value}.")
-    return number_
 
 
 @lru_cache(maxsize=128)

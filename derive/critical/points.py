@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import sympy as sp
 
 from derive.activations import Activation
+from derive.layout import Block, Equation, Table, Text
 from derive.numbers import exact
+from derive.results import Result, cell, tex
 
 SCALE_INVARIANT = "scale-invariant"
 ZERO = "K*=0"
@@ -37,7 +38,7 @@ class CriticalPoint:
     universality_class: str
     approach: tuple[sp.Expr, sp.Expr] | None = None
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         return {
             "K_star": exact(self.K_star),
             "C_W": exact(self.C_W),
@@ -57,7 +58,7 @@ class Inadmissible:
 
 
 @dataclass(frozen=True)
-class Criticality:
+class Criticality(Result):
     """All critical points of an activation, the recommended one first."""
 
     activation: Activation
@@ -69,7 +70,7 @@ class Criticality:
     chi_perp: sp.Expr | None = None
     inadmissible: tuple[Inadmissible, ...] = field(default=())
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """The data of `derive criticality --json`."""
         return {
             "activation": self.activation.name,
@@ -81,3 +82,11 @@ class Criticality:
             "chi_perp": None if self.chi_perp is None else str(self.chi_perp),
             "steps": list(self.steps),
         }
+
+    def blocks(self) -> tuple[Block, ...]:
+        shown: list[Block] = [Equation(rf"\sigma(z) = {tex(self.activation.expression)}")]
+        shown.append(Text(f"{self.activation.name} is of the class {self.universality_class}."))
+        if self.points:
+            rows = [(*map(cell, (p.K_star, p.C_W, p.C_b)), p.stability) for p in self.points]
+            shown.append(Table(("$K^*$", "$C_W$", "$C_b$", "stability"), tuple(rows)))
+        return (*shown, Text(self.reason))

@@ -35,7 +35,7 @@ non-odd activation of the K* = 0 class."""
 @lru_cache(maxsize=1)
 def network_equations() -> Mapping[str, sp.Expr]:
     """The single-input recursions of equal widths, in dependency order."""
-    from derive.network.recursion import recursions
+    from derive.network.tensor_recursion import recursions
 
     return {name: r.single_input().equal_widths().expression for name, r in recursions().items()}
 
@@ -43,7 +43,7 @@ def network_equations() -> Mapping[str, sp.Expr]:
 @lru_cache(maxsize=1)
 def first_layer() -> Mapping[str, sp.Expr]:
     """Every tensor at the first layer; Gram is x.x/n_0."""
-    from derive.network.recursion import initial
+    from derive.network.tensor_recursion import initial
 
     return {name: initial(name).single_input().expression for name in network_equations()}
 

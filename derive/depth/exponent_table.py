@@ -11,11 +11,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 import sympy as sp
 
-from derive.activations import Activation, parse_number
+from derive.activations import Activation
 from derive.activations import activation as make_activation
 from derive.critical import criticality
 from derive.depth.balance import NoApproach
@@ -23,16 +22,19 @@ from derive.depth.critical_solution import ConstantSolution, FlowSolution, Probl
 from derive.depth.expansion import DIGITS, FixedPoint
 from derive.depth.learning_rates import LearningRates, parse_rule
 from derive.depth.ratios import Ratio, ratios
-from derive.depth.result import Asymptotics, exact_entry
+from derive.depth.result import Asymptotics, exact_entry, tensor_tex
 from derive.errors import DeriveError
 from derive.gaussian import taylor_symbol
+from derive.given import Number, not_negative
+from derive.layout import Block, Table, Text
+from derive.results import Result, cell
 
 GENERIC = {"generic": False, "generic odd": True}
 """Names that stand for any smooth activation with sigma(0) = 0, its Taylor coefficients symbolic."""
 
 
 @dataclass(frozen=True)
-class ExponentTable:
+class ExponentTable(Result):
     """Exponents and leading coefficients of every tensor, and the dimensionless ratios."""
 
     activation: str
@@ -49,7 +51,7 @@ class ExponentTable:
     def p_0(self) -> sp.Expr | None:
         return self.tensors["K"].exponent
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """The data of `derive exponents --json`."""
         bias, weight = self.rates.expressions
         return {
@@ -64,6 +66,21 @@ class ExponentTable:
             "notes": list(self.notes),
         }
 
+    def blocks(self) -> tuple[Block, ...]:
+        head = ("tensor", "exponent", "log power", "coefficient")
+        rows: list[tuple[str, ...]] = []
+        for t in self.tensors.values():
+            if t.exists:
+                rows.append((f"${tensor_tex(t.tensor)}$", cell(t.exponent), str(t.log_power), cell(t.coefficient)))
+            else:
+                rows.append((f"${tensor_tex(t.tensor)}$", "–", "–", f"does not exist: {t.reason}"))
+        caption = f"{self.activation}, {self.universality_class}: coefficient $\\ell^{{-p}} (\\log \\ell)^q$"
+        ratio_rows = tuple(
+            (r.name, cell(r.exponent), str(r.log_power), cell(r.coefficient)) for r in self.ratios.values()
+        )
+        ratio_table = Table(("ratio times n", "exponent", "log power", "coefficient"), ratio_rows)
+        return (Table(head, tuple(rows), caption), ratio_table, *map(Text, self.notes))
+
     def __str__(self) -> str:
         lines = [f"{self.activation}: {self.universality_class}, p_perp = {self.p_perp}"]
         lines += [f"  {t.tensor:6}{t.leading if t.exists else t.reason}" for t in self.tensors.values()]
@@ -76,10 +93,10 @@ class ExponentTable:
 
 def problem(
     activation: Activation | str | sp.Expr,
-    learning_rates: Any = "equivalence",
+    learning_rates: str | LearningRates = "equivalence",
     point: int = 0,
-    lambda_b: Any = None,
-    lambda_W: Any = None,
+    lambda_b: Number | None = None,
+    lambda_W: Number | None = None,
     plateau: bool = False,
 ) -> Problem:
     """What is to be solved: the critical point of that index, the learning rates, numbers for rates that are given."""
@@ -108,11 +125,8 @@ def problem(
     return Problem(FixedPoint(sigma, star), bias, weight, chosen.universality_class, rates, fixed, plateau)
 
 
-def _rate(name: str, value: Any) -> sp.Expr:
-    number = parse_number(str(value))  # by the whitelist: text is never evaluated
-    if not number.is_real or number < 0:
-        raise DeriveError(f"{name} is a number that is not negative, not {value!r}")
-    return number
+def _rate(name: str, value: Number) -> sp.Expr:
+    return not_negative(value, name)
 
 
 @lru_cache(maxsize=64)
@@ -125,10 +139,10 @@ def solution(task: Problem) -> Solution:
 
 def exponents(
     activation: Activation | str | sp.Expr,
-    learning_rates: Any = "equivalence",
+    learning_rates: str | LearningRates = "equivalence",
     point: int = 0,
-    lambda_b: Any = None,
-    lambda_W: Any = None,
+    lambda_b: Number | None = None,
+    lambda_W: Number | None = None,
     plateau: bool = False,
 ) -> ExponentTable:
     """Exponents and exact leading coefficients of all tensors, with the dimensionless ratios.
@@ -196,10 +210,10 @@ def asymptotics(
     activation: Activation | str | sp.Expr,
     tensor: str,
     order: int = 2,
-    learning_rates: Any = "equivalence",
+    learning_rates: str | LearningRates = "equivalence",
     point: int = 0,
-    lambda_b: Any = None,
-    lambda_W: Any = None,
+    lambda_b: Number | None = None,
+    lambda_W: Number | None = None,
     plateau: bool = False,
 ) -> Asymptotics:
     """One tensor's series through `order` powers of 1/l, the leading one included, with the steps of its derivation."""

@@ -15,17 +15,21 @@ import mpmath
 import sympy as sp
 
 from derive import symbols
-from derive.activations import Activation, parse_number
+from derive.activations import Activation
 from derive.activations import activation as make_activation
 from derive.critical import chi_parallel, chi_perp, kernel_step
 from derive.depth.critical_solution import network_equations
 from derive.depth.expansion import FixedPoint
 from derive.depth.exponential import ORDER, Exponentials, compose, solve_kernel, solve_linear
 from derive.depth.powers import binomial_power
+from derive.depth.result import tensor_tex
 from derive.depth.tensor_recursions import Admitted, admit
 from derive.errors import DeriveError
 from derive.gaussian import Bracket, value
+from derive.given import Number, not_negative
+from derive.layout import Block, Equation, Table
 from derive.network.component import Component
+from derive.results import Result
 
 DIGITS = 25
 _EQUAL = 1e-12
@@ -48,7 +52,7 @@ class Exponential:
 
 
 @dataclass(frozen=True)
-class OffCritical:
+class OffCritical(Result):
     """The fixed point, its susceptibilities and every tensor's exponential behaviour."""
 
     activation: str
@@ -58,7 +62,7 @@ class OffCritical:
     tensors: Mapping[str, Exponential]
     missing: Mapping[str, str]
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """Numbers as floats: a tensor tends to `limit`, or behaves as factor^l l^power."""
         tensors = {
             name: {
@@ -79,6 +83,22 @@ class OffCritical:
             "text": str(self),
         }
 
+    def blocks(self) -> tuple[Block, ...]:
+        def shown(x: mpmath.mpf) -> str:
+            return mpmath.nstr(x, 10)
+
+        point = (
+            rf"K^* = {shown(self.K_star)}, \quad \chi_\parallel = {shown(self.chi_parallel)}, "
+            rf"\quad \chi_\perp = {shown(self.chi_perp)}"
+        )
+        rows: list[tuple[str, ...]] = []
+        for name, e in self.tensors.items():
+            power = rf"\,\ell^{{{e.power}}}" if e.power else ""
+            behaviour = rf"\to {shown(e.limit)}" if e.limit is not None else rf"\sim {shown(e.factor)}^\ell{power}"
+            rows.append((f"${tensor_tex(name)}$", f"${behaviour}$"))
+        rows += [(f"${tensor_tex(name)}$", reason) for name, reason in self.missing.items()]
+        return Equation(point), Table(("tensor", f"{self.activation}, large depth"), tuple(rows))
+
     def __str__(self) -> str:
         head = (
             f"{self.activation}: K* = {mpmath.nstr(self.K_star, 12)}, "
@@ -96,11 +116,11 @@ class OffCritical:
 
 def off_criticality(
     activation: Activation | str | sp.Expr,
-    C_b: Any,
-    C_W: Any,
-    start: Any = 1,
-    lambda_b: Any = 1,
-    lambda_W: Any = 1,
+    C_b: Number,
+    C_W: Number,
+    start: Number = 1,
+    lambda_b: Number = 1,
+    lambda_W: Number = 1,
 ) -> OffCritical:
     """The exponential behaviour of every tensor for an initialization that is not critical.
 
@@ -111,12 +131,15 @@ def off_criticality(
     (mpf('0.0'), mpf('2.0'))
     """
     sigma = make_activation(activation)
-    constants = {symbols.C_b: parse_number(str(C_b)), symbols.C_W: parse_number(str(C_W))}
-    if not all(c.is_number and c >= 0 for c in constants.values()) or constants[symbols.C_W] == 0:
+    constants = {symbols.C_b: not_negative(C_b, "C_b"), symbols.C_W: not_negative(C_W, "C_W")}
+    if constants[symbols.C_W] == 0:
         raise DeriveError("C_b is a number that is not negative, and C_W a positive one")
     star = _fixed_point(sigma, constants, start)
     admitted = admit(network_equations(), sigma)
-    rates = {symbols.lambda_b: mpmath.mpf(str(lambda_b)), symbols.lambda_W: mpmath.mpf(str(lambda_W))}
+    rates = {
+        symbols.lambda_b: _mpf(not_negative(lambda_b, "lambda_b")),
+        symbols.lambda_W: _mpf(not_negative(lambda_W, "lambda_W")),
+    }
     with mpmath.workdps(DIGITS + 10):
         if star == 0:
             tensors, missing, parallel = _near_zero(admitted, sigma, constants, rates)
@@ -128,6 +151,10 @@ def off_criticality(
                 raise DeriveError("chi_parallel = 1 at this fixed point: ask for derive exponents")
             tensors, missing = _near_positive(admitted, at_star, rates, parallel), dict(admitted.missing)
     return OffCritical(sigma.name, star, parallel, perpendicular, tensors, missing)
+
+
+def _mpf(number: sp.Expr) -> mpmath.mpf:
+    return mpmath.mpf(str(sp.N(number, DIGITS + 10)))
 
 
 def _fixed_point(sigma: Activation, constants: Mapping[sp.Symbol, sp.Expr], start: Any) -> Any:

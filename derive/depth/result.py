@@ -5,13 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import mpmath
 import sympy as sp
 
-from derive.activations import parse_number
 from derive.errors import DeriveError
+from derive.given import Number, number
+from derive.layout import Block, Equation, Text
+from derive.results import Result
 from derive.symbols import ell
 
 
@@ -27,7 +28,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Asymptotics:
+class Asymptotics(Result):
     """coefficient * l^(-exponent) * log(l)^log_power + ..., and the further terms in `series`.
 
     `remainder` is the exponent of the first power left out (times logarithms); None where the series is exact in l.
@@ -59,20 +60,24 @@ class Asymptotics:
             return sp.S.Zero
         return self.coefficient * ell**-self.exponent * sp.log(ell) ** self.log_power
 
-    def at(self, layer: Any, digits: int = 15, **values: Any) -> Any:
+    def at(self, layer: Number, digits: int = 15, **values: Number) -> mpmath.mpf:
         """The series, without its remainder, at a layer: an mpmath number; every symbol in it needs a value."""
         if self.series is None:
             raise DeriveError(f"{self.tensor} does not exist: {self.reason}")
-        numbers = {n: parse_number(v) if isinstance(v, str) else sp.sympify(v) for n, v in values.items()}
+        numbers = {n: number(v, n) for n, v in values.items()}
         expression = self.series.subs({s: numbers[s.name] for s in self.series.free_symbols if s.name in numbers})
         absent = sorted(s.name for s in expression.free_symbols if s != ell)
         if absent:
             raise DeriveError(f"{self.tensor} at a layer needs a value for {', '.join(absent)}")
         with mpmath.workdps(digits + 10):
-            return mpmath.mpf(str(sp.N(expression.subs(ell, sp.sympify(layer)), digits + 5)))
+            return mpmath.mpf(str(sp.N(expression.subs(ell, number(layer, "the layer")), digits + 5)))
 
-    def latex(self) -> str:
-        symbol = {"Theta": r"\Theta", "G1": r"{G^{\{1\}}}", "H1": r"{H^{\{1\}}}"}.get(self.tensor, self.tensor)
+    def blocks(self) -> tuple[Block, ...]:
+        return (Equation(self.equation_latex()), *([Text(self.reason)] if self.reason else []))
+
+    def equation_latex(self) -> str:
+        """The series as an equation, without an environment."""
+        symbol = tensor_tex(self.tensor)
         if self.series is None:
             return rf"{symbol}^{{(\ell)}} \text{{ does not exist}}"
         tail = "" if self.remainder is None else rf" + O\left(\ell^{{{sp.latex(-self.remainder)}}}\right)"
@@ -88,22 +93,22 @@ class Asymptotics:
         tail = "" if self.remainder is None else f" + O(ell**({-self.remainder}))"
         return f"{self.tensor} = {self.series}{tail}"
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """The entry of `derive asymptotics --json`."""
         return {
             "tensor": self.tensor,
             **self.row(),
             "series": None if self.series is None else str(self.series),
-            "series_latex": self.latex(),
+            "series_latex": self.equation_latex(),
             "remainder": self.remainder_text if self.exists else None,
             "free_constants": list(self.free_constants),
             "free_constant_meanings": dict(self.free_constants),
             "steps": [{"text": s.text, "latex": s.latex} for s in self.steps],
         }
 
-    def row(self) -> dict[str, Any]:
+    def row(self) -> dict[str, object]:
         """The entry of one tensor in `derive exponents --json`."""
-        entry: dict[str, Any] = {
+        entry: dict[str, object] = {
             "exponent": exact_entry(self.exponent, self.digits),
             "log_power": self.log_power if self.exists else None,
             "coefficient": exact_entry(self.coefficient, self.digits),
@@ -114,12 +119,17 @@ class Asymptotics:
         return entry
 
 
-def exact_entry(expression: sp.Expr | None, digits: int | None = None) -> dict[str, Any] | None:
+def tensor_tex(name: str) -> str:
+    """A tensor's letter in TeX."""
+    return {"Theta": r"\Theta", "G1": r"{G^{\{1\}}}", "H1": r"{H^{\{1\}}}"}.get(name, name)
+
+
+def exact_entry(expression: sp.Expr | None, digits: int | None = None) -> dict[str, object] | None:
     """{"exact", "value"}; floating-point numbers say so with their number of "digits"."""
     if expression is None:
         return None
     symbolic = bool(expression.free_symbols)
-    entry: dict[str, Any] = {"exact": str(expression), "value": None if symbolic else float(expression)}
+    entry: dict[str, object] = {"exact": str(expression), "value": None if symbolic else float(expression)}
     if digits is not None and expression.has(sp.Float):
         entry["digits"] = digits
     return entry

@@ -2,10 +2,10 @@
 
 from derive.gaussian.bracket import Bracket, Sigma, Z, expect, partial
 from derive.gaussian.calculus import kernel_derivative, kernel_symbol, remove_insertions, single_input_normal_form
-from derive.gaussian.exact import exact
+from derive.gaussian.closed_forms import exact
+from derive.gaussian.evaluation import Evaluation, evaluate, value
+from derive.gaussian.kernel_series import KernelSeries, series, taylor_symbol
 from derive.gaussian.pattern import parse_bracket
-from derive.gaussian.series import KernelSeries, series, taylor_symbol
-from derive.gaussian.value import Evaluation, evaluate, value
 
 __all__ = [
     "Bracket",

@@ -5,8 +5,8 @@ from derive.nearby.behaviour import Behaviour
 from derive.nearby.deviation import Deviation
 from derive.nearby.expansion import DeltaRecursion, delta_recursions, first_layer
 from derive.nearby.flow import deviation_asymptotics
-from derive.nearby.generalization import Generalization, generalization, one_training_input
 from derive.nearby.interpolation import Starpolation, interpolation_mean, starpolation
+from derive.nearby.one_input import Generalization, generalization, one_training_input
 
 __all__ = [
     "Behaviour",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import sympy as sp
 
@@ -11,6 +10,7 @@ from derive.depth import Asymptotics
 from derive.depth.ratios import quotient as coefficient_ratio
 from derive.depth.result import exact_entry
 from derive.errors import DeriveError
+from derive.results import tex
 from derive.symbols import L
 
 UNITS = {"c_ddK_2": "delta^2"}
@@ -31,7 +31,13 @@ class Behaviour:
     def expression(self) -> sp.Expr:
         return self.coefficient * L**-self.exponent * sp.log(L) ** self.log_power
 
-    def to_json(self) -> dict[str, Any]:
+    def latex(self) -> str:
+        """As an expression, without an environment."""
+        return tex(self.expression) + (
+            rf"\,\{self.unit}" if self.unit == "delta^2" else rf"\,{self.unit}" if self.unit else ""
+        )
+
+    def to_json(self) -> dict[str, object]:
         return {
             "exponent": exact_entry(self.exponent, self.digits),
             "log_power": self.log_power,

@@ -164,7 +164,7 @@ def line_recursions(tensor: str, order: int = 2) -> dict[str, DeltaRecursion]:
 def first_layer(order: int = 2) -> dict[str, sp.Expr]:
     """The deviations of K and Theta at the first layer, in those of x.x/n_0: dGram_1 = x_0.dx/n_0 and
     ddGram_2 = dx.dx/(4 n_0); all others vanish, the layer being bilinear."""
-    from derive.network.recursion import initial
+    from derive.network.tensor_recursion import initial
 
     values = {}
     for tensor in ("K", "Theta"):

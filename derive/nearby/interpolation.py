@@ -18,11 +18,13 @@ from derive.activations import Activation
 from derive.activations import activation as make_activation
 from derive.depth.learning_rates import LearningRates
 from derive.errors import DeriveError
+from derive.layout import Block, Equation, Text
 from derive.nearby.angle import K_MINUS, finite_angle
 from derive.nearby.behaviour import Behaviour, quotient
 from derive.nearby.deviation import Deviation
 from derive.nearby.flow import flow_solution
 from derive.network.component import Component
+from derive.results import Result
 
 s = sp.Symbol("s", real=True)
 """Where the test input is: s = 1 at x_+, s = 0 at x_-."""
@@ -73,7 +75,7 @@ def interpolation_mean(equal_norms: bool = False) -> sp.Expr:
 
 
 @dataclass(frozen=True)
-class Starpolation:
+class Starpolation(Result):
     """Interpolation (0 <= s <= 1) and extrapolation between two nearby training inputs of equal norm.
 
     mean = s y_+ + (1-s) y_- - s(1-s) curvature (y_+ + y_-), curvature = ddTheta_[0]/Theta_00 at the output.
@@ -86,7 +88,7 @@ class Starpolation:
     mean: sp.Expr
     notes: tuple[str, ...] = ()
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         return {
             "activation": self.activation,
             "class": self.universality_class,
@@ -97,9 +99,15 @@ class Starpolation:
             "notes": list(self.notes),
         }
 
+    def blocks(self) -> tuple[Block, ...]:
+        shown: list[Block] = [Equation(rf"\bar z(s x_+ + (1-s) x_-) = {sp.latex(self.mean)}")]
+        if self.curvature is not None:
+            shown.append(Equation(rf"\delta\delta\Theta_{{[0]}}/\Theta_{{00}} = {self.curvature.latex()}"))
+        return (*shown, *map(Text, self.notes))
+
 
 def starpolation(
-    activation: Activation | str | sp.Expr, learning_rates: Any = "equivalence", point: int = 0
+    activation: Activation | str | sp.Expr, learning_rates: str | LearningRates = "equivalence", point: int = 0
 ) -> Starpolation:
     """The curvature of interpolation at large depth.
 

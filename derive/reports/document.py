@@ -1,36 +1,13 @@
 """A report as data: sections of text, equations, tables, figures and code, which the writers turn into files.
 
-Text is plain with inline TeX between dollar signs and `code` between backticks; nothing else is markup, so that the
-same text reads right in HTML, Markdown and LaTeX.
+Text, equations and tables are those of `derive.layout`, in which all results show themselves.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-
-@dataclass(frozen=True)
-class Text:
-    """A paragraph."""
-
-    text: str
-
-
-@dataclass(frozen=True)
-class Equation:
-    """A displayed equation in TeX, without delimiters."""
-
-    latex: str
-    note: str = ""
-
-
-@dataclass(frozen=True)
-class Table:
-    """Cells are text (inline TeX allowed)."""
-
-    header: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    caption: str = ""
+from derive.layout import Equation, Table, Text
 
 
 @dataclass(frozen=True)

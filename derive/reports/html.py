@@ -6,8 +6,8 @@ from functools import cache
 from html import escape
 from importlib.resources import files
 
+from derive.layout import render
 from derive.reports.document import Block, Code, Document, Equation, Figure, Gallery, Section, Steps, Table, Text
-from derive.reports.inline import render
 
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1c1e21; --paper: #fdfdfb; --faint: #6b7280; --line: #d9d9d4; --box: #f3f3ef;

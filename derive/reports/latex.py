@@ -2,26 +2,8 @@
 
 from __future__ import annotations
 
+from derive.layout import escaped, render
 from derive.reports.document import Block, Code, Document, Equation, Figure, Gallery, Section, Steps, Table, Text
-from derive.reports.inline import render
-
-_ESCAPES = {
-    "\\": r"\textbackslash{}",
-    **{c: "\\" + c for c in "&%#_{}$"},
-    "^": r"\^{}",
-    "~": r"\ensuremath{\sim}",
-    "–": "--",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-    "σ": r"\ensuremath{\sigma}",
-    "χ": r"\ensuremath{\chi}",
-    "λ": r"\ensuremath{\lambda}",
-    "Θ": r"\ensuremath{\Theta}",
-    "∞": r"\ensuremath{\infty}",
-    "→": r"\ensuremath{\to}",
-    "≥": r"\ensuremath{\ge}",
-    "≤": r"\ensuremath{\le}",
-}
 
 _PREAMBLE = r"""\documentclass{article}
 \usepackage[utf8]{inputenc}
@@ -35,12 +17,8 @@ _PREAMBLE = r"""\documentclass{article}
 """
 
 
-def _plain(text: str) -> str:
-    return "".join(_ESCAPES.get(c, c) for c in text)
-
-
 def _inline(text: str) -> str:
-    return render(text, _plain, lambda c: rf"\texttt{{{_plain(c)}}}", lambda m: f"${m}$")
+    return render(text, escaped, lambda c: rf"\texttt{{{escaped(c)}}}", lambda m: f"${m}$")
 
 
 def _table(table: Table) -> str:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from derive.layout import render
 from derive.reports.document import Block, Code, Document, Equation, Figure, Gallery, Section, Steps, Table, Text
-from derive.reports.inline import render
 
 _ESCAPES = str.maketrans({c: "\\" + c for c in "*_<>|#[]"})
 

@@ -123,7 +123,9 @@ def recursion_section() -> Section:
     ]
     for name in TENSORS:
         derived = recursion(name)
-        equations = tuple(Equation(_one_line(r.latex())) for r in (derived, derived.single_input().equal_widths()))
+        equations = tuple(
+            Equation(_one_line(r.equation_latex())) for r in (derived, derived.single_input().equal_widths())
+        )
         blocks.append(
             Steps(
                 f"${symbol(name)}$: many inputs, then a single input at equal widths (depends on "

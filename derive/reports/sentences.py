@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 
 import sympy as sp
 
+from derive.layout import runs
 from derive.reports.document import Equation, Text
-from derive.reports.inline import runs
 from derive.reports.tex import symbol, tex
 from derive.symbols import C_W, C_b, K
 

@@ -33,7 +33,7 @@ from IPython.display import Math
 
 R = derive.recursion("R")
 print("depends on", R.depends_on)
-Math(R.single_input().equal_widths().latex().replace("&", ""))
+R.single_input().equal_widths()
 
 # %% [markdown]
 # ## Large depth

@@ -1,4 +1,4 @@
-"""Writes pairs.json: pair brackets to 30 digits by `derive.gaussian.value`, references of the bracket engine's tests.
+"""Writes pairs.json: pair brackets to 30 digits by `derive.gaussian.evaluation`, references of the engine's tests.
 
 Run from the repository's root: python tests/data/brackets/make.py
 """

@@ -1,4 +1,4 @@
-"""Writes quadruples.json: four-point brackets at two inputs by `derive.gaussian.value`, to 20 digits, and at three and
+"""Writes quadruples.json: four-point brackets at two inputs by `derive.gaussian.evaluation`, to 20 digits, at three and
 four inputs by product rules on every orthant of (z_a, z_b, ...) itself, in NumPy; references of the engine's tests.
 
 Each row is [activation, covariance of the inputs, labels, orders, value, error]. Run from the repository's root:

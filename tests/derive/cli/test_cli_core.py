@@ -100,10 +100,10 @@ def test_help_has_an_example() -> None:
 
 def test_cached_answers_need_no_sympy_and_importing_derive_no_jax() -> None:
     program = (
-        "import sys, derive, derive.cli.criticality as c\n"
+        "import sys, derive, derive.cli.output as c\n"
         "import derive.cache as k\n"
         "k._edited_meanwhile = lambda: False\n"
-        "c.answer('linear')\n"
+        "c.ask('criticality', activation='linear', C_b=None, C_W=None)\n"
         "print('sympy' in sys.modules, 'jax' in sys.modules)\n"
     )
     seen = [subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout]

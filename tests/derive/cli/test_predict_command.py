@@ -54,7 +54,7 @@ def test_json_is_what_python_predicts(tables):
             ]
         ).stdout
     )
-    assert set(answer) == {"mean", "mean_infinite", "covariance_infinite", "parts"}
+    assert set(answer) == {"mean", "mean_infinite", "covariance_infinite", "parts", "notes"}
     f = flow("tanh", np.array(SETTING["X"]), 3, 40, 0.1, 1.5, 0.2, 1.0, tolerance=1e-8)
     p = predict(f, SETTING["y"], SETTING["train"], GradientDescent(0.25))
     assert np.abs(np.array(answer["mean"]) - p.mean).max() < 1e-12

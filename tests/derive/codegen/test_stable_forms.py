@@ -6,7 +6,7 @@ import pytest
 import sympy as sp
 
 from derive.activations import BUILTIN, activation
-from derive.codegen.family import family, strip
+from derive.codegen.families import family, strip
 from derive.codegen.sigma import stable_sigma
 from derive.codegen.stable import Erfc, Expm1, Logistic, Sech2, Softplus, Tanh, expand_primitives, rewrite
 from derive.errors import FormulaError

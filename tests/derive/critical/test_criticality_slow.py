@@ -19,7 +19,7 @@ MORE = ["z*tanh(z)", "cos(z)-1+z", "tanh(z)+z^2/10", "3+z^2-z^4/20", "z^5-z^3+z"
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [*BUILTIN, *MORE])
 def test_sign_changes_on_a_dense_grid(name: str) -> None:
-    """`derive.gaussian.value` (adaptive, 20 digits) shares no code with the scan's fixed grid."""
+    """`derive.gaussian.evaluation` (adaptive, 20 digits) shares no code with the scan's fixed grid."""
     sigma = activation(name)
     found = criticality(sigma)
     if found.universality_class == "scale-invariant":

@@ -32,11 +32,12 @@ def test_json(name):
 def test_single_input_latex_is_in_the_seeds_notation():
     text = run("recursion", "U", "--single-input", "--equal-widths", "--latex").output
     assert text == (
+        "\\begin{align}\n"
         "U^{(\\ell+1)} &= \\left(C_{W}^{(\\ell+1)}\\right)^{2} \\left\\langle \\sigma^{\\prime} \\sigma^{\\prime} "
         "\\sigma^{\\prime\\prime} \\sigma^{\\prime\\prime} \\right\\rangle_{K^{(\\ell)}} "
         "\\left(\\Theta^{(\\ell)}\\right)^{3} \\\\\n&+ \\left(C_{W}^{(\\ell+1)}\\right)^{2} "
         "\\left(\\left\\langle \\sigma^{\\prime} \\sigma^{\\prime} \\right\\rangle_{K^{(\\ell)}}\\right)^{2} "
-        "U^{(\\ell)}\n"
+        "U^{(\\ell)}\n\\end{align}\n"
     )
 
 
@@ -94,10 +95,13 @@ def test_cached_answer_does_not_derive_again(tmp_path, monkeypatch):
     monkeypatch.setattr("derive.cache._edited_meanwhile", lambda: False)  # somebody may be editing while tests run
     first = run("recursion", "A", "--layer", "two-matrices", "--json").output
 
-    def refuse(*_):
+    def refuse(*_, **__):
         raise AssertionError("derived again")
 
-    monkeypatch.setattr("derive.cli.recursion.answer", refuse)
+    import derive
+
+    monkeypatch.setattr(derive, "recursion", refuse)
+    monkeypatch.setattr("derive.verbs.equations.recursion", refuse)
     started = time.process_time()
     assert run("recursion", "A", "--layer", "two-matrices", "--json").output == first
     assert time.process_time() - started < 1

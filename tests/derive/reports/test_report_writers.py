@@ -5,9 +5,9 @@ import re
 import pytest
 import sympy as sp
 
+from derive.layout import runs
 from derive.reports.document import Code, Document, Equation, Figure, Gallery, Section, Steps, Table, Text
 from derive.reports.html import write_html
-from derive.reports.inline import runs
 from derive.reports.latex import write_latex
 from derive.reports.markdown import write_markdown
 from derive.reports.sentences import sentence

@@ -156,7 +156,7 @@ def test_delta_functions_beyond_the_recursions_are_refused():
         pair_brackets(f, jnp.asarray(K), [(0, 3)], make_pair_plan(f, K, 3))
 
 
-DELTAS = {  # by derive.gaussian.value at K_aa = 1, K_ab = 0.4, K_bb = 2
+DELTAS = {  # by derive.gaussian.evaluation at K_aa = 1, K_ab = 0.4, K_bb = 2
     "elu": {
         (0, 2): 0.01196073895838531,
         (0, 4): 0.012951985492229846,

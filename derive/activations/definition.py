@@ -35,7 +35,7 @@ class Delta:
     coefficient: sp.Expr
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Activation:
     """sigma(z), given by analytic `pieces` between exact `kinks` (none of them for a smooth activation)."""
 
@@ -164,41 +164,14 @@ class Activation:
             return self.expression.xreplace({z: value})
         return self.pieces[sum(1 for kink in self.kinks if kink <= value)].xreplace({z: value})
 
-    def criticality(self) -> Any:
-        """All critical initializations, class and stability: see `derive.critical`."""
-        from derive.critical import criticality
+    def __eq__(self, other: object) -> bool:
+        """By name and definition: an activation with more methods is the same activation."""
+        if not isinstance(other, Activation):
+            return NotImplemented
+        return (self.name, self.kinks, self.pieces) == (other.name, other.kinks, other.pieces)
 
-        return criticality(self)
-
-    def fixed_points(self, C_b: Any, C_W: Any) -> Any:
-        """Fixed points of the kernel at given hyperparameters, stability and correlation depths."""
-        from derive.critical import fixed_points
-
-        return fixed_points(self, C_b, C_W)
-
-    def exponents(self, learning_rates: str = "equivalence", point: int = 0, **options: Any) -> Any:
-        """Critical exponents and coefficients of every tensor: see `derive.depth`."""
-        from derive.depth import exponents
-
-        return exponents(self, learning_rates=learning_rates, point=point, **options)
-
-    def asymptotics(self, tensor: str, **options: Any) -> Any:
-        """The large-depth series of one tensor: see `derive.depth`."""
-        from derive.depth import asymptotics
-
-        return asymptotics(self, tensor, **options)
-
-    def robustness(self, learning_rates: str = "equivalence", point: int = 0) -> Any:
-        """How Theta(-+)/Theta(++) - 1 of a nearby test input behaves with depth: see `derive.nearby`."""
-        from derive.nearby import generalization
-
-        return generalization(self, learning_rates, point).robustness
-
-    def delta_expansion(self, tensor: str, order: int = 1, **options: Any) -> Any:
-        """The large-depth series of a tensor's deviations on two nearby inputs, by name: see `derive.nearby`."""
-        from derive.nearby import delta_recursions, deviation_asymptotics
-
-        return {name: deviation_asymptotics(self, name, order, **options) for name in delta_recursions(tensor)}
+    def __hash__(self) -> int:
+        return hash((self.name, self.kinks, self.pieces))
 
     def __repr__(self) -> str:
         return f"Activation({self.name}: {self.definition})"

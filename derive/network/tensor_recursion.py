@@ -16,16 +16,18 @@ import sympy as sp
 
 from derive import symbols
 from derive.errors import DeriveError
+from derive.layout import Block, Equation
 from derive.network.component import Component
 from derive.network.definition import FIRST, MLP, Layer
 from derive.network.expectation import cumulant
 from derive.network.term_latex import Namer, equation_latex, label_latex, no_label, term_latex
 from derive.network.terms import Term, read_terms
 from derive.network.trees import TENSORS
+from derive.results import Result
 
 
 @dataclass(frozen=True)
-class Recursion:
+class Recursion(Result):
     """One tensor at layer l+1 in terms of layer l. Parameters are those of layer l+1, r is n_l / n_{l-1}.
 
     `labels` are the tensor's sample labels in subscript order; `expression` holds no others. `single_input` and
@@ -71,7 +73,24 @@ class Recursion:
         terms = (replace(t, coefficient=t.coefficient.subs(symbols.r, 1)) for t in self.terms)
         return replace(self, terms=tuple(terms))
 
-    def latex(self) -> str:
+    def blocks(self) -> tuple[Block, ...]:
+        return (Equation(self.equation_latex()),)
+
+    def to_json(self) -> dict[str, object]:
+        """The data of `derive recursion --json`."""
+        terms = [{"latex": text, "expression": str(t.expression)} for text, t in zip(self.term_latex(), self.terms)]
+        return {
+            "tensor": self.tensor,
+            "definition": str(self.layer),
+            "labels": list(self.labels),
+            "latex": self.latex(),
+            "expression": str(self.expression),
+            "terms": terms,
+            "depends_on": list(self.depends_on),
+            "symmetries": [[self.labels[k] for k in g] for g in self.symmetries],
+        }
+
+    def equation_latex(self) -> str:
         """In the seeds' notation, one line a term; sums over gammas run over the labels in the bracket."""
         return equation_latex(self.tensor, self.labels, self.terms, self._namer)
 

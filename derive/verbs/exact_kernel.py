@@ -6,30 +6,33 @@ K or Theta with its brackets in closed form, at inputs with |x|^2 = n_0.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
 
 import sympy as sp
 
+from derive.activations import Activation
+from derive.activations import activation as make_activation
+from derive.gaussian import Bracket, exact
+from derive.given import Number, number
+from derive.network import Component
+from derive.network import recursion as network_recursion
 from derive.symbols import C_W, C_b, lambda_b, lambda_W
 
 
-def two_layer_kernel(activation: Any, kernel: str, values: dict[str, Any], angle: sp.Symbol) -> sp.Expr | None:
+def two_layer_kernel(
+    activation: str | sp.Expr | Activation, kernel: str, values: Mapping[str, Number], angle: sp.Symbol
+) -> sp.Expr | None:
     """K or Theta of the second layer as an expression in the angle, or None where there is no such closed form.
 
     `values` holds C_b, C_W, lambda_b and lambda_W.
     """
-    import derive
-    from derive.gaussian import exact
-    from derive.gaussian.bracket import Bracket
-    from derive.network.component import Component
-
-    numbers = {name: sp.nsimplify(str(value)) for name, value in values.items()}
-    if derive.activation(activation).scale_invariant is None or numbers["C_b"] != 0:
+    numbers = {name: number(value, name) for name, value in values.items()}
+    if make_activation(activation).scale_invariant is None or numbers["C_b"] != 0:
         return None
     cosine = sp.Symbol("c", real=True)
     first = numbers["C_W"]
     covariance = [[first, first * cosine], [first * cosine, first]]
-    recursion = derive.recursion(kernel)
+    recursion = network_recursion(kernel)
     expression = recursion.expression
     for bracket in expression.atoms(Bracket):
         closed = exact(bracket, activation, covariance)

@@ -4,7 +4,6 @@ variance (10.63), (10.66), (10.95) of the trained infinite-width network against
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import sympy as sp
 
@@ -12,16 +11,18 @@ from derive.activations import Activation
 from derive.activations import activation as make_activation
 from derive.depth.learning_rates import LearningRates
 from derive.depth.result import exact_entry
+from derive.layout import Block, Equation, Text
 from derive.nearby.angle import finite_angle
 from derive.nearby.behaviour import Behaviour, quotient
 from derive.nearby.deviation import Deviation, on_signs
 from derive.nearby.flow import flow_solution
 from derive.nearby.kinked import kinked_flow
 from derive.network.component import Component
+from derive.results import Result
 
 
 @dataclass(frozen=True)
-class Generalization:
+class Generalization(Result):
     """`robustness` is Theta_{-+}/Theta_{++} - 1, `variance` the posterior variance of the test output, for inputs of
     equal norm; delta^2 is the constant of (10.71), ddK_[2] = delta^2 l^(-p_perp)."""
 
@@ -33,7 +34,7 @@ class Generalization:
     variance: Behaviour
     notes: tuple[str, ...] = ()
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         bias, weight = self.rates.expressions
         return {
             "activation": self.activation,
@@ -44,6 +45,13 @@ class Generalization:
             "variance": self.variance.to_json(),
             "notes": list(self.notes),
         }
+
+    def blocks(self) -> tuple[Block, ...]:
+        return (
+            Equation(rf"\Theta_{{-+}}/\Theta_{{++}} - 1 = {self.robustness.latex()}"),
+            Equation(rf"\mathrm{{Var}} = {self.variance.latex()}"),
+            *map(Text, self.notes),
+        )
 
     def __str__(self) -> str:
         return f"{self.activation}: robustness {self.robustness}, variance {self.variance}"
@@ -76,7 +84,7 @@ def one_training_input(equal_norms: bool = False) -> tuple[sp.Expr, sp.Expr]:
 
 
 def generalization(
-    activation: Activation | str | sp.Expr, learning_rates: Any = "equivalence", point: int = 0
+    activation: Activation | str | sp.Expr, learning_rates: str | LearningRates = "equivalence", point: int = 0
 ) -> Generalization:
     """Robustness and variance at large depth.
 

@@ -21,10 +21,10 @@ from gmpy2 import mpfr
 from derive.activations import activation as make_activation
 from derive.errors import DeriveError
 from derive.gaussian.bracket import Bracket
+from derive.gaussian.closed_forms import exact
 from derive.gaussian.compiled import compiled, to_mpf, to_mpfr
 from derive.gaussian.covariance import covariance
 from derive.gaussian.distribution import Distribution
-from derive.gaussian.exact import exact
 from derive.gaussian.moments import components
 from derive.gaussian.nested import ExponentialGrowth, Nest
 from derive.gaussian.support import GaussianIntegral, regular_integrals

@@ -1,0 +1,93 @@
+"""What every verb of the package returns: one object with the command's JSON, a notebook's view and LaTeX for a paper.
+
+A result class derives from `Result` and says two things: `to_json()`, which is exactly what the command prints with
+`--json`, and `blocks()`, the paragraphs, equations and tables that show it. LaTeX, HTML and notebook forms follow.
+"""
+
+from __future__ import annotations
+
+import csv
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from io import StringIO
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import sympy as sp
+
+from derive import layout
+from derive.files import write_atomically
+from derive.layout import Block
+
+if TYPE_CHECKING:
+    import pandas
+
+
+class Result(ABC):
+    """The answer to one question. Results are plain data: they pickle, and two equal questions give equal JSON."""
+
+    @abstractmethod
+    def to_json(self) -> dict[str, object] | list[dict[str, object]]:
+        """Exactly the command's `--json`."""
+
+    @abstractmethod
+    def blocks(self) -> Sequence[Block]:
+        """What a reader is shown, as data."""
+
+    def latex(self) -> str:
+        """LaTeX for a paper, complete with its environments."""
+        return layout.latex(self.blocks())
+
+    def _repr_latex_(self) -> str:
+        return layout.mathjax(self.blocks())
+
+    def _repr_html_(self) -> str:
+        return layout.html(self.blocks())
+
+
+def cell(expression: sp.Expr | int | None, digits: int = 10) -> str:
+    r"""A number or formula as a table's cell: exact as it is, floating-point numbers with their first digits.
+
+    >>> from derive.symbols import lambda_W
+    >>> cell(lambda_W / 2), cell(sp.Float("1.9830582576481234", 30))
+    ('$\\frac{\\lambda_{W}}{2}$', '$1.983058258$')
+    """
+    return "–" if expression is None else f"${tex(sp.sympify(expression), digits)}$"
+
+
+def tex(expression: sp.Expr, digits: int = 10) -> str:
+    """LaTeX of an expression, its floating-point numbers rounded for reading."""
+    return sp.latex(expression.xreplace({f: sp.Float(f, digits) for f in expression.atoms(sp.Float)}))
+
+
+Row = Mapping[str, object]
+
+
+class TableResult(Result):
+    """A result that is a table: also as CSV and as a pandas DataFrame."""
+
+    @abstractmethod
+    def rows(self) -> Sequence[Row]:
+        """One mapping of column names to values a row."""
+
+    def to_csv(self, path: str | Path | None = None) -> str:
+        """The table as CSV text; written to a file where a path is given."""
+        text = csv_text(self.rows())
+        if path is not None:
+            write_atomically(Path(path), text)
+        return text
+
+    def to_dataframe(self) -> pandas.DataFrame:
+        """The table as a pandas DataFrame (pandas is imported here only)."""
+        import pandas
+
+        return pandas.DataFrame([dict(row) for row in self.rows()])
+
+
+def csv_text(rows: Sequence[Row]) -> str:
+    """Rows of equal columns as CSV."""
+    out = StringIO()
+    table = csv.writer(out, lineterminator="\n")
+    table.writerow(rows[0] if rows else [])
+    table.writerows(["" if value is None else value for value in row.values()] for row in rows)
+    return out.getvalue()

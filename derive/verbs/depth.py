@@ -1,0 +1,96 @@
+"""`derive.criticality`, `exponents`, `asymptotics`, `generalization`, `starpolation`: large depth."""
+
+from __future__ import annotations
+
+from typing import TypeAlias, overload
+
+import sympy as sp
+
+from derive import critical, depth, nearby
+from derive.activations import Activation
+from derive.critical import Criticality, FixedPoints
+from derive.depth import Asymptotics, ExponentTable, OffCritical
+from derive.errors import DeriveError
+from derive.given import Number
+from derive.nearby import Generalization, Starpolation
+
+Given: TypeAlias = str | sp.Expr | Activation
+"""An activation: a built-in name, a name with parameters, a formula in z, a SymPy expression in z, or the object."""
+BOTH = "Give both --C-b and --C-W, or neither."
+
+
+@overload
+def criticality(activation: Given) -> Criticality: ...
+@overload
+def criticality(activation: Given, C_b: Number, C_W: Number) -> FixedPoints: ...
+def criticality(activation: Given, C_b: Number | None = None, C_W: Number | None = None) -> Criticality | FixedPoints:
+    """All critical points (K*, C_W, C_b) and their class; with C_b and C_W the kernel's fixed points there.
+
+    >>> criticality("tanh").universality_class, criticality("relu", 1, 1).points[0].K_star
+    ('K*=0', 2)
+    """
+    if C_b is None and C_W is None:
+        return critical.criticality(activation)
+    if C_b is None or C_W is None:
+        raise DeriveError(BOTH)
+    return critical.fixed_points(activation, C_b, C_W)
+
+
+def fixed_points(activation: Given, C_b: Number, C_W: Number) -> FixedPoints:
+    """The kernel's fixed points at given hyperparameters: `criticality` with both of them."""
+    return critical.fixed_points(activation, C_b, C_W)
+
+
+def exponents(
+    activation: Given,
+    learning_rates: str = "equivalence",
+    point: int = 0,
+    lambda_b: Number | None = None,
+    lambda_W: Number | None = None,
+    plateau: bool = False,
+    C_b: Number | None = None,
+    C_W: Number | None = None,
+) -> ExponentTable | OffCritical:
+    """How every tensor behaves at large depth; with C_b and C_W, exponentially, off criticality.
+
+    >>> exponents("tanh").p_perp
+    1
+    """
+    if C_b is None and C_W is None:
+        return depth.exponents(activation, learning_rates, point, lambda_b, lambda_W, plateau)
+    if C_b is None or C_W is None:
+        raise DeriveError(BOTH)
+    bias, weight = (1 if rate is None else rate for rate in (lambda_b, lambda_W))
+    return depth.off_criticality(activation, C_b, C_W, lambda_b=bias, lambda_W=weight)
+
+
+def asymptotics(
+    activation: Given,
+    tensor: str,
+    order: int = 2,
+    learning_rates: str = "equivalence",
+    point: int = 0,
+    lambda_b: Number | None = None,
+    lambda_W: Number | None = None,
+    plateau: bool = False,
+) -> Asymptotics:
+    """One tensor's series through `order` powers of 1/l, the leading one included, with the steps.
+
+    >>> print(asymptotics("tanh", "Theta", order=1))
+    Theta = (lambda_W + 2*lambda_b)/2 + O(ell**(-1))
+    """
+    return depth.asymptotics(activation, tensor, order, learning_rates, point, lambda_b, lambda_W, plateau)
+
+
+def generalization(activation: Given, learning_rates: str = "equivalence", point: int = 0) -> Generalization:
+    """Robustness and variance of a trained network on a nearby input of equal norm, against depth.
+
+    >>> print(generalization("tanh").variance)
+    4/L * delta^2
+    """
+    return nearby.generalization(activation, learning_rates, point)
+
+
+def starpolation(activation: Given, learning_rates: str = "equivalence", point: int = 0) -> Starpolation:
+    """The mean prediction between two nearby training inputs of equal norm, and its curvature at large depth."""
+    return nearby.starpolation(activation, learning_rates, point)

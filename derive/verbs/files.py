@@ -1,0 +1,97 @@
+"""`derive.generate` and `derive.report`: answers that are files."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import sympy as sp
+
+from derive.activations import Activation
+from derive.codegen import activation_module, content_hash, write
+from derive.errors import DeriveError
+from derive.files import write_atomically
+from derive.layout import Block, Text
+from derive.lists import names
+from derive.reports.build import build_reports
+from derive.results import Result
+
+
+@dataclass(frozen=True)
+class GeneratedModule(Result):
+    """A written JAX module: where it is, the hash of its content, its source."""
+
+    file: Path
+    hash: str
+    source: str
+
+    def to_json(self) -> dict[str, object]:
+        return {"file": str(self.file), "hash": self.hash}
+
+    def blocks(self) -> tuple[Block, ...]:
+        return (Text(f"`{self.file}` ({len(self.source.splitlines())} lines, hash {self.hash})"),)
+
+
+def generate(
+    activation: str | sp.Expr | Activation, output: str | Path, tensors: str | Iterable[str] | None = None
+) -> GeneratedModule:
+    """Write a Python module that evaluates the theory of an activation with JAX; pass it to `numeric.flow`."""
+    source = activation_module(activation, None if tensors is None else list(names(tensors)))
+    return GeneratedModule(write(source, str(output)), content_hash(source), source)
+
+
+@dataclass(frozen=True)
+class Reports(Result):
+    """The files written."""
+
+    files: tuple[Path, ...]
+
+    def to_json(self) -> dict[str, object]:
+        return {"files": [str(file) for file in self.files]}
+
+    def blocks(self) -> tuple[Block, ...]:
+        return tuple(Text(f"`{file}`") for file in self.files if file.suffix in (".html", ".pdf"))
+
+
+def report(
+    activations: str | Iterable[str],
+    output: str | Path = "reports",
+    pdf: bool = False,
+    progress: Callable[[str, str], None] | None = None,
+) -> Reports:
+    """Write the derivation report of each activation, and a comparison where there are several.
+
+    `progress` is called with an activation's name and what is being done.
+    """
+    wanted = names(activations)
+    files = build_reports(wanted, Path(output), progress=progress or (lambda name, step: None))
+    if pdf:
+        files += [_pdf(file) for file in files if file.suffix == ".html"]
+    return Reports(tuple(files))
+
+
+def _pdf(page: Path) -> Path:
+    """Print a report's HTML with Chromium, or compile its LaTeX source."""
+    target = page.with_suffix(".pdf")
+    with tempfile.TemporaryDirectory() as folder:
+        made = Path(folder) / target.name
+        browser = next((b for b in ("chromium", "chromium-browser", "google-chrome") if shutil.which(b)), None)
+        if browser:
+            options = ["--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=30000"]
+            call = [browser, *options, "--no-pdf-header-footer", f"--print-to-pdf={made}", page.resolve().as_uri()]
+        elif shutil.which("pdflatex"):
+            source = page.with_suffix(".tex").name
+            call = ["pdflatex", "-interaction=nonstopmode", f"-output-directory={folder}", source]
+        else:
+            raise DeriveError(
+                "a PDF needs Chromium or pdflatex on this machine; the HTML, Markdown and LaTeX are written"
+            )
+        done = subprocess.run(call, capture_output=True, text=True, check=False, cwd=page.parent)
+        if not made.exists():
+            raise DeriveError(f"{call[0]} made no PDF of {page.name}: {done.stderr.strip().splitlines()[-1:]}")
+        write_atomically(target, made.read_bytes())
+    return target

@@ -1,0 +1,302 @@
+"""`derive.learnability` and `derive.ntk_study`: a kernel's spectrum; networks against their linearization.
+
+These verbs need numbers, so they import `numeric` (and with it jax) when they are called, here and in
+`derive.verbs.data` only.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+from derive.errors import DeriveError
+from derive.layout import Block, Table, Text
+from derive.lists import whole_numbers
+from derive.results import TableResult
+from derive.verbs.data import critical_initialization
+from derive.verbs.exact_kernel import two_layer_kernel
+
+SPACES = ("hypercube", "circle", "sphere")
+LONGEST_EXACT = 6
+"""Exact eigenvalues are given up to this degree: they grow long."""
+MEANING = {
+    "f_gap": "sup over t of |f - f_lin|",
+    "ntk_gap": "sup over t of |H - H_0| / |H_0|",
+    "parameter_change": "sup over t of |theta - theta_0|, norm with the inverse learning rates",
+    "trace_change": "mean over networks of tr H / tr H_0 - 1 on the training inputs, at the end",
+}
+
+
+@dataclass(frozen=True)
+class Level:
+    """The modes of one degree: eigenvalue (exact where known), and what each number of samples learns of them."""
+
+    degree: int
+    multiplicity: int
+    eigenvalue: float
+    exact: str | None
+    learnability: list[float]
+    mse: list[float]
+    measured: list[float]
+    measured_error: list[float]
+
+
+@dataclass(frozen=True)
+class Learnability(TableResult):
+    """Eigenvalues of a network's kernel and the learnability of each level of modes."""
+
+    activation: str
+    space: str
+    kernel: str
+    depth: int
+    dimension: int
+    C_b: float
+    C_W: float
+    samples: tuple[int, ...]
+    ridge: float
+    kappa: tuple[float, ...]
+    eigenvalue_error: float | None
+    tail: float | None
+    levels: tuple[Level, ...]
+    files: Mapping[str, str]
+
+    def to_json(self) -> dict[str, object]:
+        found: dict[str, object] = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        lists = {"samples": list(self.samples), "kappa": list(self.kappa)}
+        return found | lists | {"levels": [asdict(level) for level in self.levels], "files": dict(self.files)}
+
+    def rows(self) -> list[dict[str, object]]:
+        """One row a level and number of samples."""
+        found = []
+        for level in self.levels:
+            for k, n in enumerate(self.samples):
+                measured = {
+                    key: getattr(level, key)[k] if level.measured else "" for key in ("measured", "measured_error")
+                }
+                own = {"degree": level.degree, "multiplicity": level.multiplicity, "eigenvalue": level.eigenvalue}
+                values = {"samples": n, "learnability": level.learnability[k], "mse": level.mse[k]}
+                found.append({**own, **values, **measured})
+        return found
+
+    def blocks(self) -> tuple[Block, ...]:
+        head = ("degree", "modes", "eigenvalue", *(f"$n = {n}$" for n in self.samples))
+        rows = []
+        for level in self.levels:
+            shares = (f"${value:.4f}$" for value in level.learnability)
+            rows.append((str(level.degree), str(level.multiplicity), f"${level.eigenvalue:.4e}$", *shares))
+        title = f"{self.kernel} of {self.activation}, depth {self.depth}, on the {self.space} ({self.dimension})"
+        return (Table(head, tuple(rows), f"{title}: mean learnability of a mode."),)
+
+
+def learnability(
+    activation: str,
+    depth: int = 4,
+    dimension: int = 8,
+    space: str = "hypercube",
+    kernel: str = "Theta",
+    samples: str | int | Iterable[int] = "8,16,32,64,128",
+    ridge: float = 0.0,
+    trials: int = 0,
+    degree: int = 12,
+    C_b: float = 0.1,
+    C_W: float | None = None,
+    lambda_b: float = 1.0,
+    lambda_W: float = 1.0,
+    seed: int = 0,
+    output: str | Path | None = None,
+) -> Learnability:
+    """Eigenvalues of a network's NTK (or K) and the mean learnability of each mode against the number of samples."""
+    numbers = tuple(sorted(set(whole_numbers(samples, "--samples"))))
+    if space not in SPACES:
+        raise DeriveError(f"The space is one of {', '.join(SPACES)}, not {space!r}.")
+    weight_variance = critical_initialization(activation)[1] if C_W is None else C_W
+    if trials and space == "sphere":
+        raise DeriveError("--trials draws from a discrete space: choose the hypercube or the circle.")
+    import numpy as np
+
+    from numeric.spectra.eigensystem import circle, hypercube
+    from numeric.spectra.network import network_kernel
+    from numeric.spectra.sampled import measure_learnability
+    from numeric.spectra.selfconsistent import learnability as predict_learnability
+    from numeric.spectra.sphere import sphere_eigenvalues
+    from numeric.studies.figures import learnability_figure
+
+    hyper = {"C_b": C_b, "C_W": weight_variance, "lambda_b": lambda_b, "lambda_W": lambda_W}
+    function = network_kernel(activation, depth, kernel, **hyper)
+    tail, error, discrete = None, None, None
+    exact: list[str | None] = []
+    if space == "sphere":
+        spectrum = sphere_eigenvalues(function, dimension, degree)
+        eigenvalues, counts, tail, error = spectrum.eigenvalues, spectrum.multiplicities, spectrum.tail, spectrum.error
+        degrees = np.arange(degree + 1)
+        exact = _exact_eigenvalues(activation, depth, kernel, hyper, dimension, degree)
+    else:
+        discrete = hypercube(function, dimension) if space == "hypercube" else circle(function, dimension)
+        degrees, first, count = np.unique(discrete.levels, return_index=True, return_counts=True)
+        eigenvalues, counts = discrete.eigenvalues[first], count.astype(float)
+        size = discrete.size
+        numbers = tuple(n for n in numbers if n <= size)
+        if not numbers:
+            raise DeriveError(f"There are only {size} points: --samples must not exceed that.")
+    predictions = [predict_learnability(eigenvalues, n, ridge, counts, tail) for n in numbers]
+    measured = []
+    if trials and discrete is not None:
+        measured = [measure_learnability(discrete, n, trials, ridge, seed=seed, average_levels=True) for n in numbers]
+    levels = tuple(
+        Level(
+            int(level),
+            int(counts[k]),
+            float(eigenvalues[k]),
+            exact[k] if exact else None,
+            [float(p.learnabilities[k]) for p in predictions],
+            [p.mse(np.eye(len(degrees))[k]) for p in predictions],
+            [float(m.learnabilities[k]) for m in measured],
+            [float(m.learnabilities_error[k]) for m in measured],
+        )
+        for k, level in enumerate(degrees)
+    )
+    found = Learnability(
+        activation,
+        space,
+        kernel,
+        depth,
+        dimension,
+        C_b,
+        weight_variance,
+        numbers,
+        ridge,
+        tuple(p.kappa for p in predictions),
+        error,
+        tail,
+        levels,
+        {},
+    )
+    if output is None:
+        return found
+    name = "".join(c if c.isalnum() else "-" for c in activation).strip("-")
+    table = Path(output) / f"learnability-{name}-{space}-depth-{depth}.csv"
+    figure = table.with_suffix(".png")
+    found.to_csv(table)
+    learnability_figure(degrees, predictions, measured, f"{activation}, {kernel}, depth {depth}, {space}", figure)
+    return replace(found, files={"csv": str(table), "figure": str(figure)})
+
+
+def _exact_eigenvalues(
+    activation: str, depth: int, kernel: str, hyper: Mapping[str, float], dimension: int, degree: int
+) -> list[str | None]:
+    """Eigenvalues on the sphere in closed form; empty where there is none."""
+    if depth != 2:
+        return []
+    from numeric.spectra.sphere import ANGLE, exact_eigenvalue
+
+    closed = two_layer_kernel(activation, kernel, hyper, ANGLE)
+    if closed is None:
+        return []
+    return [str(exact_eigenvalue(closed, dimension, k)) if k <= LONGEST_EXACT else None for k in range(degree + 1)]
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """One measured quantity against width, and the power of the width with which it falls."""
+
+    meaning: str
+    widths: list[int]
+    means: list[float]
+    errors: list[float]
+    power: float | None
+    power_error: float | None
+    correction: float | None
+    expected: list[float | None]
+
+
+@dataclass(frozen=True)
+class LinearizationStudy(TableResult):
+    """Trained networks against their linearization, over widths."""
+
+    activation: str
+    depth: int
+    networks: int
+    kink: bool
+    quantities: Mapping[str, Quantity]
+    files: Mapping[str, str]
+
+    def to_json(self) -> dict[str, object]:
+        return {
+            "activation": self.activation,
+            "depth": self.depth,
+            "networks": self.networks,
+            "kink": self.kink,
+            "quantities": {name: asdict(own) for name, own in self.quantities.items()},
+            "files": dict(self.files),
+        }
+
+    def rows(self) -> list[dict[str, object]]:
+        """One row a width and quantity."""
+        return [
+            {"width": n, "quantity": name, "mean": own.means[k], "error": own.errors[k]}
+            for name, own in self.quantities.items()
+            for k, n in enumerate(own.widths)
+        ]
+
+    def blocks(self) -> tuple[Block, ...]:
+        own = list(self.quantities.values())
+        rows = [
+            (str(n), *(rf"${q.means[k]:.3g} \pm {q.errors[k]:.1g}$" for q in own)) for k, n in enumerate(own[0].widths)
+        ]
+        powers = ("–" if q.power is None else rf"${q.power:.2f} \pm {q.power_error:.2f}$" for q in own)
+        table = Table(("width", *self.quantities), (*rows, ("power", *powers)))
+        return (table, *(Text(f"{name}: {q.meaning}") for name, q in self.quantities.items()))
+
+
+def ntk_study(
+    activation: str,
+    widths: str | Iterable[int] = "32,64,128,256",
+    depth: int = 3,
+    networks: int = 96,
+    steps: int = 120,
+    rate: float = 0.4,
+    C_b: float = 0.1,
+    C_W: float | None = None,
+    seed: int = 0,
+    output: str | Path = "ntk-study",
+    progress: Callable[[int, int, int], None] | None = None,
+) -> LinearizationStudy:
+    """Train networks of several widths: f against f_lin, and how far the NTK and the parameters move.
+
+    Finished networks are kept in the folder `output`; the same call goes on where it stopped. `progress` is called with
+    the networks trained so far, how many there will be, and the width in work.
+    """
+    chosen = tuple(sorted(set(whole_numbers(widths, "--widths"))))
+    weight_variance = critical_initialization(activation)[1] if C_W is None else C_W
+    from numeric.studies.figures import study_figure
+    from numeric.studies.linearization import Study, run, summarize
+    from numeric.studies.record import Record
+
+    study = Study(
+        activation, chosen, depth, networks, steps, rate, C_b=float(C_b), C_W=float(weight_variance), seed=seed
+    )
+    record = Record(study, Path(output))
+    total = len(study.widths) * study.networks
+    for rows in run(study, record.done):
+        record.add(rows)
+        if progress is not None:
+            progress(len(record.wanted), total, rows[0].width)
+    summaries = summarize(record.wanted, next_order=not study.has_kink)
+    study_figure(summaries, f"{activation}, depth {study.depth}", record.figure)
+    quantities = {}
+    for name, (low, high) in study.expected().items():
+        s = summaries[name]
+        quantities[name] = Quantity(
+            MEANING[name],
+            s.widths.tolist(),
+            s.means.tolist(),
+            s.errors.tolist(),
+            s.fit.power if s.fit else None,
+            s.fit.power_error if s.fit else None,
+            s.fit.correction if s.fit else None,
+            [None if math.isinf(low) else low, high],
+        )
+    files = {"csv": str(record.csv), "settings": str(record.settings), "figure": str(record.figure)}
+    return LinearizationStudy(activation, study.depth, study.networks, study.has_kink, quantities, files)
