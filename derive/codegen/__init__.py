@@ -2,7 +2,7 @@
 
 from derive.codegen.families import family
 from derive.codegen.layer import closure, layer_source
-from derive.codegen.module import activation_module, content_hash, layer_module, write
+from derive.codegen.module import activation_module, content_hash, layer_module, training_module, write
 from derive.codegen.sigma import stable_sigma
 
 __all__ = [
@@ -13,5 +13,6 @@ __all__ = [
     "layer_module",
     "layer_source",
     "stable_sigma",
+    "training_module",
     "write",
 ]

@@ -61,6 +61,16 @@ def rule_module() -> str:
     return "\n".join(['"""' + lines[0], *lines[1:], f"hash: {digest}", '"""', "", ""]) + body
 
 
+def training_module() -> str:
+    """The module of the training theory: projectors, update equations, moments, contributions."""
+    from derive.codegen.training import training_source
+
+    names = ("Array", "Calculus", "Contribution", "Label", "Pairing", "Product", "Projected", "Signal", "Tensors")
+    listed = "".join(f"    {name},\n" for name in (*names, "Weigh", "Weighted", "einsum"))
+    body = f"from numeric.contributions import (\n{listed})\n\n\n" + training_source()
+    return _header("Training at finite width, as derived from sums over trees and the network's cumulants.", [], body)
+
+
 def activation_module(definition: str | Activation, tensors: Sequence[str] | None = None, shared: bool = False) -> str:
     """The module of an activation: stable sigma, the bracket engine's data, and the layer step of the tensors.
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from numeric.errors import NumericError
 from numeric.spectra.eigensystem import Array, Eigensystem
+from numeric.trained.modes import modes_of
 
 
 def transfer_matrix(space: Eigensystem, train: Array, ridge: float = 0.0) -> Array:
@@ -20,14 +21,13 @@ def transfer_matrix(space: Eigensystem, train: Array, ridge: float = 0.0) -> Arr
     """
     Phi = space.eigenfunctions[:, _indices(space, train)]
     weighted = space.eigenvalues[:, None] * Phi
-    return weighted @ np.linalg.solve(_training_kernel(space, Phi, ridge), Phi.T)
+    return weighted @ _inverse(space, Phi, ridge) @ Phi.T
 
 
 def mode_learnabilities(space: Eigensystem, train: Array, ridge: float = 0.0) -> Array:
     """L^(D)(phi_i) = T_ii of (35)-(37) for every mode, without the rest of the matrix."""
     Phi = space.eigenfunctions[:, _indices(space, train)]
-    solved = np.linalg.solve(_training_kernel(space, Phi, ridge), Phi.T)
-    return space.eigenvalues * np.einsum("ia,ai->i", Phi, solved)
+    return space.eigenvalues * np.einsum("ia,ia->i", Phi, Phi @ _inverse(space, Phi, ridge))
 
 
 def data_learnability(space: Eigensystem, train: Array, target: Array, ridge: float = 0.0) -> float:
@@ -45,7 +45,7 @@ def competition(space: Eigensystem, train: Array, ridge: float = 0.0) -> Array:
     lose.
     """
     Phi = space.eigenfunctions[:, _indices(space, train)]
-    overlap = Phi @ np.linalg.solve(_training_kernel(space, Phi, ridge), Phi.T)
+    overlap = Phi @ _inverse(space, Phi, ridge) @ Phi.T
     return np.diag(np.diag(overlap)) - space.eigenvalues * overlap**2
 
 
@@ -58,14 +58,10 @@ def _indices(space: Eigensystem, train: Array) -> Array:
     return indices
 
 
-def _training_kernel(space: Eigensystem, Phi: Array, ridge: float) -> Array:
-    if ridge < 0:
-        raise NumericError("the ridge cannot be negative")
-    K = (Phi.T * space.eigenvalues) @ Phi
-    K[np.diag_indices_from(K)] += ridge
-    if ridge == 0 and (space.rank < len(K) or np.linalg.cond(K) > 1e13):
-        raise NumericError(
-            f"the kernel of these {len(K)} training points is singular (it has {space.rank} nonzero modes): "
-            "use a ridge, or give the network biases so that it sees even and odd functions"
-        )
-    return K
+def _inverse(space: Eigensystem, Phi: Array, ridge: float) -> Array:
+    """(Phi^T Lambda Phi + ridge)^{-1}, or a refusal that names what to do."""
+    advice = (
+        f"the kernel has {space.rank} nonzero modes for {Phi.shape[1]} training points, so use a ridge, or give the "
+        "network biases so that it sees even and odd functions"
+    )
+    return modes_of((Phi.T * space.eigenvalues) @ Phi, ridge=ridge, advice=advice).inverse

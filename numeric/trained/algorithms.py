@@ -41,6 +41,8 @@ class Algorithm(ABC):
     memory_size: int = 0
     stages: int = 0
     continuous: bool = False
+    own_ntk: bool = False
+    """Whether the Newton tensor is made of each network's own NTK, so that its fluctuation is gone after one step."""
 
     @abstractmethod
     def update(self, memory: Memory, gradient: Any, step: int) -> tuple[Memory, Any]:
@@ -122,9 +124,11 @@ class Newton(Algorithm):
 class TwoStep(Newton):
     """The giant leap and small step of (infinity.71), (infinity.77).
 
-    The first step inverts each network's own NTK; to the order of the theory that only moves where the fluctuation
-    of the NTK is accounted for, which is the same for all algorithms (infinity.93), so the rule is Newton's.
+    Both steps invert each network's own NTK at initialization: the first lands where its linearization does, the second
+    repairs what the differentials have missed.
     """
+
+    own_ntk = True
 
 
 @dataclass(frozen=True)

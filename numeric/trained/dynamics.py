@@ -1,21 +1,24 @@
-"""One network in the course of training: the finite-width solution (infinity.79), (infinity.141), (infinity.154).
+"""One network in the course of training: the solution (infinity.79), (infinity.141), (infinity.154), at any time.
 
 Given a network's outputs, NTK, dNTK and ddNTKs at initialization (measured by `numeric.empirical`, or drawn at
-random), its output at the end of training, its NTK (infinity.117) and dNTK (infinity.102) in time, and the trained
-NTK (infinity.155), all to first order in the differentials. Arrays carry output components first, then samples.
+random), its outputs (infinity.91), (infinity.121)-(infinity.124), its NTK (infinity.117) and dNTK (infinity.102) after
+any number of steps, and the trained NTK (infinity.155), all to first order in the differentials. The equations are
+generated (`numeric.generated.training`). Arrays carry output components first, then samples.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 
+from numeric.generated.training import WEIGHTS, dntk_change, ntk_change, output_change, stripped_change
 from numeric.trained.algorithms import Algorithm
-from numeric.trained.infinite import TrainingModes, training_modes
+from numeric.trained.modes import TrainingModes, modes_of, training_modes
 from numeric.trained.projectors import Projectors
+from numeric.trained.signals import Signal
 
 
 @dataclass(frozen=True)
@@ -30,8 +33,44 @@ class NetworkTensors:
 
 
 @dataclass(frozen=True)
+class InModes:
+    """A network's tensors with training samples turned to modes, all but the external slots: `dH(1)`."""
+
+    network: NetworkTensors
+    U: np.ndarray
+    """Modes as columns over all inputs."""
+    kept: dict[tuple[str, frozenset[int]], np.ndarray] = field(default_factory=dict, repr=False)
+
+    def _turned(self, name: str, external: tuple[int, ...]) -> np.ndarray:
+        key = name, frozenset(external)
+        if key not in self.kept:
+            array = getattr(self.network, name)
+            first = array.ndim // 2
+            for slot in range(first):
+                if slot not in external:
+                    array = np.moveaxis(np.tensordot(array, self.U, axes=(first + slot, 0)), -1, first + slot)
+            self.kept[key] = array
+        return self.kept[key]
+
+    def H(self, *external: int) -> np.ndarray:
+        return self._turned("H", external)
+
+    def dH(self, *external: int) -> np.ndarray:
+        return self._turned("dH", external)
+
+    def ddI(self, *external: int) -> np.ndarray:
+        return self._turned("ddI", external)
+
+    def ddII(self, *external: int) -> np.ndarray:
+        return self._turned("ddII", external)
+
+
+@dataclass(frozen=True)
 class TrainingDynamics:
-    """What training on (train, y) does to one network. `mean_ntk` (N, N) sets the eigenbasis; y is (N_train, n_L)."""
+    """What training on (train, y) does to one network. `mean_ntk` (N, N) sets the eigenbasis; y is (N_train, n_L).
+
+    Times are numbers of steps (times of a flow); None is the end of training.
+    """
 
     network: NetworkTensors
     mean_ntk: np.ndarray
@@ -46,6 +85,12 @@ class TrainingDynamics:
         return modes
 
     @cached_property
+    def _tensors(self) -> InModes:
+        U = np.zeros((len(self.mean_ntk), len(self._modes.h)))
+        U[list(self.train)] = self._modes.U
+        return InModes(self.network, U)
+
+    @cached_property
     def errors(self) -> np.ndarray:
         """The initial training errors z - y in the modes: (n_L, M)."""
         return (self.network.z[:, list(self.train)] - np.asarray(self.y).T) @ self._modes.U
@@ -53,111 +98,115 @@ class TrainingDynamics:
     def projectors(self, t: float | None = None) -> Projectors:
         return Projectors(self.algorithm, self._modes.h, t)
 
-    def free(self) -> np.ndarray:
-        """(infinity.93): the end of training with the differentials switched off and this network's own NTK."""
+    def free(self, t: float | None = None) -> np.ndarray:
+        """(infinity.91), (infinity.93): the outputs with the differentials switched off and this network's own NTK."""
         train, (outputs, _) = list(self.train), self.network.z.shape
         H = self.network.H.transpose(0, 2, 1, 3)[:, :, :, train]
         block = H[:, train].reshape(outputs * len(train), -1)
-        weights = np.linalg.solve(block, (self.network.z[:, train] - np.asarray(self.y).T).reshape(-1))
-        return self.network.z - H.reshape(*H.shape[:2], -1) @ weights
+        errors = (self.network.z[:, train] - np.asarray(self.y).T).reshape(-1)
+        piled = np.linalg.solve(block, errors) if t is None else self._piled_up(block, errors).at(t)
+        return self.network.z - H.reshape(*H.shape[:2], -1) @ piled
+
+    def _piled_up(self, block: np.ndarray, errors: np.ndarray) -> Signal:
+        """The displacement of every training sample and component with the NTK `block`: a signal of vectors."""
+        algorithm, size, memory = self.algorithm, len(errors), self.algorithm.memory_size
+        outputs = len(self.network.z)
+        if algorithm.own_ntk:
+            own = modes_of(block)
+            newton = own.function(algorithm.precondition(own.h))
+        else:
+            newton = np.kron(np.eye(outputs), self._modes.function(algorithm.precondition(self._modes.h)))
+
+        def generator(step: int) -> np.ndarray:
+            rule, one = algorithm.rule(step), np.eye(size)
+            moves = np.concatenate([rule.direct * newton, *(rate * one for rate in rule.output)], axis=1)
+            inner = np.kron(rule.decay, one) if memory else np.zeros((0, 0))
+            fed = np.concatenate([-np.kron(rule.input[:, None], newton), inner], axis=1)
+            n = np.zeros(((memory + 2) * size,) * 2)
+            n[:size, : (memory + 1) * size] = block @ moves
+            n[size : (memory + 1) * size, : (memory + 1) * size] = fed
+            n[(memory + 1) * size :, : (memory + 1) * size] = -moves
+            return n
+
+        initial = np.concatenate([errors, np.zeros((memory + 1) * size)])
+        readout = np.eye((memory + 2) * size)[:, (memory + 1) * size :]
+        return Signal(algorithm, initial, readout, generator)
 
     def expanded_free(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """`free` to orders 0, 1 and 2 in ΔH = H - mean: the first lines of (infinity.154), with the right signs."""
-        train, U, h = list(self.train), self._modes.U, self._modes.h
-        fluctuation = self.network.H - np.eye(len(self.network.z))[:, :, None, None] * self.mean_ntk
-        leap = (self.mean_ntk[:, train] @ U / h) @ U.T
-        weights = self.errors / h @ U.T
-        zeroth = self.network.z - weights @ self.mean_ntk[:, train].T
-        first = self._residual(np.einsum("ijda,ja->id", fluctuation[..., train], weights), leap)
-        again = np.einsum("ijda,ja->id", fluctuation[..., train], weights)[:, train] @ U / h @ U.T
-        second = self._residual(np.einsum("ijda,ja->id", fluctuation[..., train], again), leap)
-        return zeroth, -first, second
+        """`free` at the end to orders 0, 1 and 2 in ΔH = H - mean: the first lines of (infinity.154), signs right."""
+        Z, U = self.projectors(), self._tensors.U
+        mean = np.eye(len(self.network.z))[:, :, None, None] * self.mean_ntk
+        kicks = (self.network.H - mean) @ U
+        zeroth = self.network.z + self.errors * Z.force @ (self.mean_ntk @ U).T
+        first = np.einsum("ijda,a,ja->id", kicks, Z.force, self.errors)
+        inner = np.einsum("da,jkdb,ab,kb->ja", U, kicks, Z.response, self.errors, optimize=True)
+        return zeroth, self._residual(first), self._residual(np.einsum("ijda,ja->id", kicks, inner))
 
     def force(self, t: float | None = None) -> np.ndarray:
         """The summed damping force η Σ F (infinity.131): what the differentials add to every input, (n_L, N)."""
-        return sum(self.force_parts(t).values())  # type: ignore[return-value]
+        return np.sum(list(self.force_parts(t).values()), axis=0)
 
     def force_parts(self, t: float | None = None) -> dict[str, np.ndarray]:
         """`force` by projector."""
-        Z, e = self.projectors(t), self.errors
-        dH = self._in_modes(self.network.dH, 3)
-        ddI = self._in_modes(self.network.ddI, 4)
-        ddII = self._in_modes(self.network.ddII, 4)
-        two = np.einsum("ja,kb->jkab", e, e)
-        three = np.einsum("ja,kb,lc->jklabc", e, e, e)
-        return {
-            "Z_A": np.einsum("jikadb,ab,jkab->id", dH(1), Z.Z_A, two),
-            "Z_B": np.einsum("ijkdab,ab,jkab->id", dH(0), Z.Z_B, two),
-            "Z_IA": np.einsum("jikladbc,abc,jklabc->id", ddI(1), Z.Z_IA, three),
-            "Z_IB": np.einsum("ijkldabc,abc,jklabc->id", ddI(0), Z.Z_IB, three),
-            "Z_IIA": np.einsum("jkilabdc,abc,jklabc->id", ddII(2), Z.Z_IIA, three),
-            "Z_IIB": np.einsum("ijkldabc,abc,jklabc->id", ddII(0), Z.Z_IIB, three),
-        }
+        return output_change(self._tensors, self.projectors(t), self.errors)
 
-    def interacting(self) -> np.ndarray:
-        """(infinity.130): the differentials' share of the output at the end of training."""
-        return self._residual(self.force())
+    def interacting(self, t: float | None = None) -> np.ndarray:
+        """(infinity.130), (infinity.124): the differentials' share of the outputs, training's answer included."""
+        if t is None:
+            return self._residual(self.force())
+        Z, at_training = self.projectors(t), self._on_modes
+        answered = np.zeros_like(self.errors)
+        for m, h in enumerate(self._modes.h):
+            answers = _Answers({name: Z.answer(name, np.array([h]))[0] for name in WEIGHTS if name.startswith("Z_")})
+            forces = output_change(at_training, answers, self.errors)
+            answered[:, m] = np.sum(list(forces.values()), axis=0)[:, m]
+        return self.force(t) - answered @ (self.mean_ntk @ self._tensors.U).T
 
-    def output(self) -> np.ndarray:
-        """(infinity.141), (infinity.79), (infinity.154): the output at the end of training, (n_L, N)."""
-        return self.free() + self.interacting()
+    @cached_property
+    def _on_modes(self) -> InModes:
+        """The tensors with every slot in the modes, external ones too."""
+        turned = {}
+        for name in ("H", "dH", "ddI", "ddII"):
+            turned[name] = self._tensors._turned(name, ())
+        return InModes(NetworkTensors(self.errors, **turned), np.eye(len(self._modes.h)))
+
+    def output(self, t: float | None = None) -> np.ndarray:
+        """(infinity.141), (infinity.79), (infinity.154): the outputs, (n_L, N)."""
+        return self.free(t) + self.interacting(t)
 
     def ntk_change(self, t: float | None = None) -> np.ndarray:
-        """The interaction NTK (infinity.117) after t steps (None: at the end), [i1,i2,δ1,δ2]."""
-        Z, e = self.projectors(t), self.errors
-        p, q = Z.p * e, np.einsum("ab,ja,kb->jkab", Z.q, e, e)
-        U, net, train = self._modes.U, self.network, list(self.train)
-        dH = net.dH[..., train] @ U
-        ddI = np.einsum("...ab,am,bn->...mn", net.ddI[..., train, :][..., train], U, U, optimize=True)
-        last = np.einsum("...ab,am,bn->...mn", net.ddII[..., train, :][..., train], U, U, optimize=True)
-        mixed = np.einsum("...adb,am,bn->...mdn", net.ddII[..., train, :, :][..., train], U, U, optimize=True)
-        change = -np.einsum("ijkdeb,kb->ijde", dH, p) + np.einsum("ijkldeab,ka,lb->ijde", ddI, p, p) / 2
-        change = change + np.einsum("ikjldaeb,klab->ijde", mixed, q)
-        change = change + change.transpose(1, 0, 3, 2)
-        return change + np.einsum("ijkldeab,ka,lb->ijde", last, p, p)
+        """The interaction NTK (infinity.117), [i1,i2,δ1,δ2]."""
+        return ntk_change(self._tensors, self.projectors(t), self.errors)
+
+    def ntk(self, t: float | None = None) -> np.ndarray:
+        """H(t), [i1,i2,δ1,δ2]."""
+        return self.network.H + self.ntk_change(t)
 
     def dntk(self, t: float | None = None) -> np.ndarray:
-        """The dynamical dNTK (infinity.102) after t steps (None: at the end)."""
-        U, net, train = self._modes.U, self.network, list(self.train)
-        p = self.projectors(t).p * self.errors
-        first = np.einsum("ijklabcm,lm->ijkabc", net.ddI[..., train] @ U, p)
-        second = np.einsum("ijklabcm,lm->ijkabc", net.ddII[..., train] @ U, p)
-        return net.dH - first - second - second.transpose(0, 2, 1, 3, 5, 4)
+        """The dynamical dNTK (infinity.102)."""
+        return self.network.dH + dntk_change(self._tensors, self.projectors(t), self.errors)
 
     def trained_ntk(self) -> np.ndarray:
         """H♯ of (infinity.155)-(infinity.159): the kernel whose kernel prediction is this trained network.
 
         It is unique only up to terms that do not see the errors; here the last error of each term is stripped.
         """
-        Z, e = self.projectors(), self.errors
-        h, U, train = self._modes.h, self._modes.U, list(self.train)
-        dH = self._in_modes(self.network.dH, 3)
-        ddI = self._in_modes(self.network.ddI, 4)
-        ddII = self._in_modes(self.network.ddII, 4)
-        change = (
-            np.einsum("jikadb,ab,ja->ikdb", dH(1), Z.Z_A, e)
-            + np.einsum("ijkdab,ab,ja->ikdb", dH(0), Z.Z_B, e)
-            + np.einsum("jikladbc,abc,ja,kb->ildc", ddI(1), Z.Z_IA, e, e, optimize=True)
-            + np.einsum("ijkldabc,abc,ja,kb->ildc", ddI(0), Z.Z_IB, e, e, optimize=True)
-            + np.einsum("jkilabdc,abc,ja,kb->ildc", ddII(2), Z.Z_IIA, e, e, optimize=True)
-            + np.einsum("ijkldabc,abc,ja,kb->ildc", ddII(0), Z.Z_IIB, e, e, optimize=True)
-        )
-        return self.network.H[..., train] - change * h @ U.T
+        change = stripped_change(self._tensors, self.projectors(), self.errors)
+        return self.network.H[..., list(self.train)] - change * self._modes.h @ self._modes.U.T
 
-    def _residual(self, x: np.ndarray, leap: np.ndarray | None = None) -> np.ndarray:
-        train, U, h = list(self.train), self._modes.U, self._modes.h
-        leap = (self.mean_ntk[:, train] @ U / h) @ U.T if leap is None else leap
-        return x - x[:, train] @ leap.T
+    def _residual(self, x: np.ndarray) -> np.ndarray:
+        train = list(self.train)
+        return x - x[:, train] @ (self.mean_ntk[:, train] @ self._modes.inverse).T
 
-    def _in_modes(self, array: np.ndarray, samples: int):
-        """A function of the external slot: the array with its other sample axes in the modes."""
 
-        def transformed(external: int) -> np.ndarray:
-            result, first = array, array.ndim - samples
-            for slot in range(samples):
-                if slot != external:
-                    picked = np.take(result, self.train, axis=first + slot)
-                    result = np.moveaxis(np.tensordot(picked, self._modes.U, axes=(first + slot, 0)), -1, first + slot)
-            return result
+@dataclass(frozen=True)
+class _Answers:
+    """The projectors' answers in one mode, under the projectors' names."""
 
-        return transformed
+    values: dict[str, np.ndarray]
+
+    def __getattr__(self, name: str) -> np.ndarray:
+        try:
+            return self.values[name]
+        except KeyError:
+            raise AttributeError(name) from None

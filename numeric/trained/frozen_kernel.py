@@ -25,7 +25,8 @@ from scipy.integrate import solve_ivp
 
 from numeric.errors import NumericError
 from numeric.trained.algorithms import Algorithm
-from numeric.trained.projectors import position_signal
+from numeric.trained.modes import SingularKernel, modes_of, smallest
+from numeric.trained.signals import position_signal
 
 Array = np.ndarray
 Loss = Callable[[jax.Array, jax.Array], jax.Array]
@@ -75,8 +76,8 @@ class FrozenKernelTraining:
 
     @cached_property
     def _modes(self) -> tuple[Array, Array]:
-        h, Q = np.linalg.eigh(self.K if self.output_blind else self._flat())
-        return np.maximum(h, 0.0) + self.ridge, Q
+        modes = modes_of(self.K if self.output_blind else self._flat(), ridge=self.ridge, singular=True)
+        return modes.h, modes.U
 
     @property
     def eigenvalues(self) -> Array:
@@ -120,8 +121,8 @@ class FrozenKernelTraining:
     def limit_weights(self) -> Array:
         """Representer weights at t -> infinity: kernel ridge regression, or ridgeless without ridge."""
         h = self.eigenvalues
-        if h[0] <= 1e-14 * h[-1]:
-            raise NumericError("the training kernel is singular to rounding: use a ridge or a finite time")
+        if h[0] <= smallest(h):
+            raise SingularKernel("the training kernel is singular to rounding: use a ridge or a finite time")
         return self._apply(1 / h)
 
     def loss_flow_weights(self, time: float, loss: Loss, eta: float = 1.0, tolerance: float = 1e-11) -> Array:

@@ -14,53 +14,8 @@ import numpy as np
 
 from numeric.errors import NumericError
 from numeric.trained.algorithms import Algorithm
-from numeric.trained.projectors import position_signal
-
-
-class SingularKernel(NumericError):
-    """A training kernel that cannot be inverted in double precision; the message names the inputs."""
-
-
-@dataclass(frozen=True)
-class TrainingModes:
-    """Eigenvalues h (ascending) and eigenvectors U (columns) of the training NTK; `dropped` modes stay untrained."""
-
-    h: np.ndarray
-    U: np.ndarray
-    dropped: int = 0
-
-
-def training_modes(theta: np.ndarray, train: Sequence[int], rcond: float | None = None) -> TrainingModes:
-    """The modes of the training NTK. A singular one raises, unless `rcond` says which modes to leave untrained.
-
-    With `rcond`, modes below rcond times the largest eigenvalue are dropped: training does not move along them, which
-    is exact for repeated inputs (they share one gradient) and is early stopping for the others.
-    """
-    block = np.asarray(theta)[np.ix_(train, train)]
-    if not np.isfinite(block).all():
-        raise NumericError("The training NTK holds values that are not finite.")
-    h, U = np.linalg.eigh((block + block.T) / 2)
-    floor = (rcond if rcond is not None else 4 * len(h) * np.finfo(float).eps) * h[-1]
-    small = h <= floor
-    if rcond is None and small.any():
-        raise SingularKernel(_diagnosis(block, train, h, U))
-    return TrainingModes(h[~small], U[:, ~small], int(small.sum()))
-
-
-def _diagnosis(block: np.ndarray, train: Sequence[int], h: np.ndarray, U: np.ndarray) -> str:
-    scale = np.diagonal(block)
-    distance = scale[:, None] + scale[None, :] - 2 * block + np.diag(np.full(len(scale), np.inf))
-    a, b = (int(k) for k in np.unravel_index(np.argmin(distance), distance.shape))
-    if distance[a, b] <= 1e-12 * (scale[a] + scale[b]):
-        which = f"training inputs {train[a]} and {train[b]} are the same to the NTK"
-    else:
-        share = np.abs(U[:, 0])
-        names = [str(train[k]) for k in np.argsort(-share) if share[k] > 0.1 * share.max()][:6]
-        which = f"a combination of training inputs {', '.join(names)} is invisible to the NTK"
-    return (
-        f"The training NTK is singular (eigenvalues from {h[0]:.3g} to {h[-1]:.3g}): {which}; remove one of them or "
-        "pass rcond=1e-10 to leave such modes untrained."
-    )
+from numeric.trained.modes import SingularKernel, TrainingModes, training_modes
+from numeric.trained.signals import position_signal
 
 
 @dataclass(frozen=True)
@@ -84,7 +39,7 @@ class KernelPrediction:
     def response(self, p: np.ndarray, inputs: Sequence[int] | None = None) -> np.ndarray:
         """Θ_{δa} U p Uᵀ for weights p of the modes, on all inputs or some."""
         rows = self.theta[:, self.train] if inputs is None else self.theta[np.ix_(inputs, self.train)]
-        return (rows @ self.modes.U * p) @ self.modes.U.T
+        return rows @ self.modes.function(p)
 
     def residual(self, x: np.ndarray) -> np.ndarray:
         """[X]_δ = X_δ - Θ_{δa}Θ^{ab} X_b along the first axis: what training on the samples cannot reach."""
@@ -137,3 +92,6 @@ def kernel_prediction(
     if not np.isfinite(y).all():
         raise NumericError("y holds values that are not finite.")
     return KernelPrediction(theta, K, y, train, training_modes(theta, train, rcond))
+
+
+__all__ = ["KernelPrediction", "SingularKernel", "TrainingModes", "kernel_prediction", "training_modes"]

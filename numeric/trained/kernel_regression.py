@@ -13,6 +13,7 @@ from functools import cached_property
 import numpy as np
 
 from numeric.errors import NumericError
+from numeric.trained.modes import modes_of
 
 Array = np.ndarray
 
@@ -44,10 +45,7 @@ class KernelRegression:
     @cached_property
     def inverse(self) -> Array:
         """G = (K + ridge)^{-1}; refuses a kernel that is singular to rounding."""
-        A = self.K + self.ridge * np.eye(len(self.K))
-        if np.linalg.cond(A) > 1e14:
-            raise NumericError("the training kernel is singular to rounding: use a ridge or remove repeated inputs")
-        return np.linalg.inv(A)
+        return modes_of(self.K, ridge=self.ridge, advice="use a ridge or remove repeated inputs").inverse
 
     @cached_property
     def residual(self) -> Array:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from numeric.errors import NumericError
-from numeric.trained.infinite import training_modes
+from numeric.trained.modes import modes_of
 
 
 @dataclass(frozen=True)
@@ -42,6 +42,5 @@ def kernel_regression(kernel: np.ndarray, y: np.ndarray, train: list[int], a: fl
     if a < 0:
         raise NumericError("The regularization a must not be negative.")
     kernel = np.asarray(kernel)
-    shifted = kernel + 2 * a * np.eye(len(kernel))
-    modes = training_modes(shifted, train)
-    return (kernel[:, train] @ modes.U / modes.h) @ (modes.U.T @ np.asarray(y))
+    modes = modes_of(kernel[np.ix_(train, train)], train, ridge=2 * a)
+    return kernel[:, train] @ (modes.inverse @ np.asarray(y))

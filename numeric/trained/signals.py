@@ -4,56 +4,144 @@ A `Signal` is value(t) = readout·x(t) with x(t+1) = x(t) - N x(t), one N for ea
 Products are Kronecker products, running sums append a state, and the sum to infinity is one small linear solve: the
 inverting tensors (infinity.107), (infinity.110) are the case of one state. Working with N = 1 - (step) avoids the
 cancellation in 1 - u_a u_b when a mode learns slowly.
+
+`Signals` is the calculus in which the generated weights of trees are evaluated: what a mode piles up (`accumulate`),
+and how it answers when a force moves its output (`respond`), which is how interactions feed back on training,
+(infinity.121)-(infinity.124).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import prod
 
-import jax
 import numpy as np
-from jax.scipy.linalg import expm
 
+from numeric.errors import NumericError
+from numeric.generated.training import weight_p
 from numeric.trained.algorithms import Algorithm
+
+Times = float | np.ndarray
+"""A number of steps (a time of a flow), or an array of them."""
 
 
 @dataclass(frozen=True)
 class Signal:
-    """A linear functional of a linear evolution; `generator(step)` has shape (modes..., d, d)."""
+    """A linear functional of a linear evolution; `generator(step)` has shape (modes..., d, d).
+
+    `end` gives the value at the end of training, for signals that have one.
+    """
 
     algorithm: Algorithm
     initial: np.ndarray
     readout: np.ndarray
     generator: Callable[[int], np.ndarray]
+    end: Callable[[], np.ndarray] | None = None
 
     def limit(self) -> np.ndarray:
-        """The value at the end of training, for a signal made by `accumulate`: its last state is what has piled up."""
+        """The value at the end of training; without `end` the last state is what has piled up of the others."""
+        if self.end is not None:
+            return self.end()
         n, x = self.generator(self.algorithm.stages), self._after_stages()
         driven = np.linalg.solve(n[..., :-1, :-1], x[..., :-1, None])[..., 0]
         return x[..., -1] - np.einsum("...d,...d->...", n[..., -1, :-1], driven)
 
-    def at(self, t: float) -> np.ndarray:
-        """The value after t steps (time t for continuous algorithms)."""
-        stages = self.algorithm.stages
-        if self.algorithm.continuous:
-            n = self.generator(stages)
-            exponentials = jax.vmap(expm)(-t * n.reshape(-1, *n.shape[-2:]))
-            moved = np.asarray(exponentials).reshape(n.shape) @ self.initial
-        elif t <= stages:
-            moved = self._after_stages(int(t))
-        else:
-            n = self.generator(stages)
-            power = np.linalg.matrix_power(np.eye(n.shape[-1]) - n, int(t) - stages)
-            moved = np.einsum("...de,...e->...d", power, self._after_stages())
-        return moved @ self.readout
+    def at(self, t: Times) -> np.ndarray:
+        """The value after t steps (time t for continuous algorithms); an array of times adds a leading axis."""
+        times = np.atleast_1d(np.asarray(t, dtype=float))
+        order = np.argsort(times)
+        values = self._continuous(times[order]) if self.algorithm.continuous else self._stepwise(times[order])
+        back = np.empty_like(order)
+        back[order] = np.arange(len(order))
+        stacked = np.stack(values)[back]
+        return stacked if np.ndim(t) else stacked[0]
 
-    def _after_stages(self, steps: int | None = None) -> np.ndarray:
-        shape = self.generator(self.algorithm.stages).shape[:-1]
-        x = np.broadcast_to(self.initial, shape)
-        for step in range(self.algorithm.stages if steps is None else steps):
+    def _continuous(self, times: np.ndarray) -> list[np.ndarray]:
+        n, found = self.generator(self.algorithm.stages), []
+        flat = n.reshape(-1, *n.shape[-2:])
+        for t in times:
+            moved = exponentials(-t * flat).reshape(n.shape) @ self.initial
+            found.append(moved @ self.readout)
+        return found
+
+    def _stepwise(self, times: np.ndarray) -> list[np.ndarray]:
+        stages, found, now = self.algorithm.stages, [], 0
+        lasting = self.generator(stages)
+        x = np.broadcast_to(self.initial, lasting.shape[:-1])
+        for t in times.astype(int):
+            while now < min(t, stages):
+                x, now = x - np.einsum("...de,...e->...d", self.generator(now), x), now + 1
+            if t > now:
+                power = np.linalg.matrix_power(np.eye(lasting.shape[-1]) - lasting, int(t) - now)
+                x, now = np.einsum("...de,...e->...d", power, x), int(t)
+            found.append(x @ self.readout)
+        return found
+
+    def _after_stages(self) -> np.ndarray:
+        x = np.broadcast_to(self.initial, self.generator(self.algorithm.stages).shape[:-1])
+        for step in range(self.algorithm.stages):
             x = x - np.einsum("...de,...e->...d", self.generator(step), x)
         return x
+
+
+def exponentials(matrices: np.ndarray) -> np.ndarray:
+    """The exponentials of a stack of small matrices: Taylor's series to order 20 after scaling, then squaring."""
+    size = float(np.abs(matrices).sum(axis=-1).max(initial=0.0))
+    if not np.isfinite(size):
+        raise NumericError("A time of training is not finite.")
+    squarings = max(0, int(np.ceil(np.log2(max(size, 1e-300)))) + 1)
+    small = matrices / 2.0**squarings
+    one = np.eye(matrices.shape[-1])
+    total = one + small / 20
+    for k in range(19, 0, -1):
+        total = one + small @ total / k
+    for _ in range(squarings):
+        total = total @ total
+    return total
+
+
+@dataclass(frozen=True)
+class Weight:
+    """coefficient × Π factors: a weight of trees, at a time, at the end, or as one signal."""
+
+    coefficient: float
+    factors: tuple[Signal, ...]
+
+    def at(self, t: Times | None) -> np.ndarray:
+        """The value at a time (None: at the end of training)."""
+        values = [factor.limit() if t is None else factor.at(t) for factor in self.factors]
+        return self.coefficient * prod(values[1:], start=values[0])
+
+    def signal(self) -> Signal:
+        """One signal with all factors in it."""
+        joint = self.factors[0]
+        for factor in self.factors[1:]:
+            joint = times(joint, factor)
+        readout = self.coefficient * joint.readout
+        return Signal(joint.algorithm, joint.initial, readout, joint.generator, lambda: self.at(None))
+
+
+@dataclass(frozen=True)
+class Signals:
+    """The calculus of weights in time for an algorithm; a mode's label is its eigenvalues, laid along an axis."""
+
+    algorithm: Algorithm
+
+    def accumulate(self, root: np.ndarray, *branches: Signal) -> Signal:
+        """What mode `root` piles up when its error times the branches is its gradient."""
+        signal = error(self.algorithm, root)
+        for branch in branches:
+            signal = times(signal, branch)
+        return accumulate(signal, root)
+
+    def respond(self, mode: np.ndarray, force: Signal) -> Signal:
+        """What a mode piles up when a force is added to its output, and its training answers."""
+        h = np.asarray(mode, dtype=float)
+        return accumulate(force, h, feedback=True, end=lambda: force.limit() / h)
+
+    def product(self, coefficient: float, *factors: Signal) -> Weight:
+        return Weight(coefficient, factors)
 
 
 def error(algorithm: Algorithm, h: np.ndarray) -> Signal:
@@ -76,11 +164,17 @@ def times(first: Signal, second: Signal) -> Signal:
     )
 
 
-def accumulate(signal: Signal, h: np.ndarray) -> Signal:
-    """The displacement that the algorithm makes when this signal is the gradient of the mode(s) h."""
+def accumulate(
+    signal: Signal, h: np.ndarray, feedback: bool = False, end: Callable[[], np.ndarray] | None = None
+) -> Signal:
+    """The displacement that the algorithm makes when this signal is the gradient of the mode(s) h.
+
+    With `feedback` the gradient is the signal minus h times the displacement itself.
+    """
     algorithm, size = signal.algorithm, len(signal.initial)
     memory = algorithm.memory_size
-    gain = algorithm.precondition(np.asarray(h, dtype=float))
+    eigenvalues = np.asarray(h, dtype=float)
+    gain = algorithm.precondition(eigenvalues)
 
     def generator(step: int) -> np.ndarray:
         rule, inner = algorithm.rule(step), signal.generator(step)
@@ -92,12 +186,21 @@ def accumulate(signal: Signal, h: np.ndarray) -> Signal:
         n[..., size:-1, size:-1] = rule.decay
         n[..., -1, :size] = -rule.direct * drive
         n[..., -1, size:-1] = -rule.output
+        if feedback:
+            n[..., size:-1, -1] = rule.input * (gain * eigenvalues)[..., None]
+            n[..., -1, -1] = rule.direct * gain * eigenvalues
         return n
 
-    return Signal(algorithm, np.append(signal.initial, np.zeros(memory + 1)), np.eye(size + memory + 1)[-1], generator)
+    initial = np.append(signal.initial, np.zeros(memory + 1))
+    return Signal(algorithm, initial, np.eye(size + memory + 1)[-1], generator, end)
 
 
 def _kron(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     product = np.einsum("...ij,...kl->...ikjl", a, b)
     size = a.shape[-1] * b.shape[-1]
     return product.reshape(*product.shape[:-4], size, size)
+
+
+def position_signal(algorithm: Algorithm, h: np.ndarray) -> Signal:
+    """p: what has piled up of the error of the modes h, (infinity.92)."""
+    return weight_p(Signals(algorithm), h)

@@ -1,91 +1,83 @@
-"""Leading statistics of the NTK and its differentials at initialization, and how they contract with training errors.
+"""How the cumulants of the NTK and its differentials at initialization contract with moments of the training errors.
 
 Each joint cumulant is a sum over the three ways to pair four slots by Kronecker deltas of the output components, each
-with a tensor of the flow (the decompositions (8.82), (11.42), (infinity.176), (infinity.178)). One contraction engine
-for all of them keeps index orders in one place: the table below.
+with a tensor of the flow: the generated table `CUMULANTS`. External slots stay, internal ones meet moments.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
+from numeric.contributions import Contribution
+from numeric.generated.training import CUMULANTS
 
-class Pairing(NamedTuple):
-    """δ δ of the two pairs of slots, times the tensor with its axes in the slots' `order`."""
-
-    tensor: str
-    pairs: tuple[tuple[int, int], tuple[int, int]]
-    order: tuple[int, int, int, int]
+Read = Callable[[str, str], np.ndarray]
+"""A tensor by its name and the bases of its axes: "x" for all inputs, "m" for the training modes, e.g. "xmmm"."""
 
 
-DECOMPOSITIONS: Mapping[str, tuple[Pairing, Pairing, Pairing]] = {
-    "z z ΔH": (
-        Pairing("D", ((0, 1), (2, 3)), (0, 1, 2, 3)),
-        Pairing("F", ((0, 2), (1, 3)), (0, 2, 1, 3)),
-        Pairing("F", ((0, 3), (1, 2)), (0, 3, 1, 2)),
-    ),
-    "ΔH ΔH": (
-        Pairing("A", ((0, 1), (2, 3)), (0, 1, 2, 3)),
-        Pairing("B", ((0, 2), (1, 3)), (0, 2, 1, 3)),
-        Pairing("B", ((0, 3), (1, 2)), (0, 3, 1, 2)),
-    ),
-    "dH z": (
-        Pairing("P", ((0, 3), (1, 2)), (0, 1, 2, 3)),
-        Pairing("Q", ((0, 1), (2, 3)), (0, 1, 2, 3)),
-        Pairing("Q", ((0, 2), (1, 3)), (0, 2, 1, 3)),
-    ),
-    "ddI": (
-        Pairing("R", ((0, 1), (2, 3)), (0, 1, 2, 3)),
-        Pairing("R", ((0, 2), (3, 1)), (0, 2, 3, 1)),
-        Pairing("R", ((0, 3), (1, 2)), (0, 3, 1, 2)),
-    ),
-    "ddII": (
-        Pairing("S", ((0, 1), (2, 3)), (0, 1, 2, 3)),
-        Pairing("T", ((0, 2), (3, 1)), (0, 2, 3, 1)),
-        Pairing("U", ((0, 3), (1, 2)), (0, 3, 1, 2)),
-    ),
-}
-"""Slots are numbered from the left: E[z_0 z_1 ΔH_23], E[ΔH_01 ΔH_23], E[dH_012 z_3], E[ddI_0123], E[ddII_0123]."""
+def contract_one(read: Read, c: Contribution, moments: Sequence[np.ndarray]) -> np.ndarray:
+    """Contract three slots with a moment of the training errors; the external slot is left: shape (rows, N).
 
-
-def contract_one(
-    flow: Any, cumulant: str, external: int, internal: Sequence[int], moments: Sequence[np.ndarray]
-) -> np.ndarray:
-    """Contract three slots with a moment of the training errors; the external slot is left: shape (n, N).
-
-    `moments[k]` has shape (n, N, N, N), axes in the order of `internal`: its k-th slot carries the output component
-    that is left, the components of the other two are summed together.
+    `moments[k]` has shape (rows, N, N, N), axes in the order of `c.internal`: its k-th slot carries the output
+    component that is left, the components of the other two are summed together.
     """
     total: np.ndarray | float = 0.0
-    for tensor, pairs, order in DECOMPOSITIONS[cumulant]:
-        carrier = internal.index(_partner(pairs, external))
-        axes = [internal.index(slot) + 1 for slot in order if slot != external]
-        coefficients = moments[carrier].transpose(0, *axes)
-        total = total + _apply(np.asarray(getattr(flow, tensor)), order.index(external), coefficients)
+    for array, carrier, order in _one(read, c, "xxxx"):
+        axes = [c.internal.index(slot) + 1 for slot in order if slot != c.external[0]]
+        total = total + _apply(array, order.index(c.external[0]), moments[carrier].transpose(0, *axes))
+    return np.asarray(total)
+
+
+def contract_answers(
+    read: Read, c: Contribution, moments: Sequence[np.ndarray], answer: np.ndarray, mode: int
+) -> np.ndarray:
+    """Σ over three internal modes for one external mode, with a weight of its own: (times, rows).
+
+    `answer` broadcasts to (times, M, M, M) and `moments[k]` is (rows, M, M, M), both
+    in the order of `c.internal`.
+    """
+    total: np.ndarray | float = 0.0
+    for array, carrier, order in _one(read, c, "mmmm"):
+        block = array.transpose([order.index(slot) for slot in (*c.external, *c.internal)])[mode]
+        weighted = np.broadcast_to(answer * block, (len(answer), *block.shape)).reshape(len(answer), -1)
+        total = total + weighted @ moments[carrier].reshape(len(moments[carrier]), -1).T
     return np.asarray(total)
 
 
 def contract_two(
-    flow: Any, cumulant: str, external: tuple[int, int], internal: tuple[int, int], moment: np.ndarray
+    read: Read,
+    c: Contribution,
+    moment: np.ndarray,
+    bases: str = "xxxx",
+    weights: Sequence[tuple[str, np.ndarray]] = (),
 ) -> np.ndarray:
-    """Contract two slots with moment[j, k, a, b] of the internal slots; the externals are left: shape (n, n, N, N)."""
+    """Contract two slots with moment[j, k, a, b] of the internal slots; the externals are left: shape (n, n, N, N).
+
+    `bases` are those of the slots d, e (external), a, b (internal); `weights` are more factors with their subscripts.
+    """
     outputs = len(moment)
-    total = np.zeros((outputs, outputs, moment.shape[-1], moment.shape[-1]))
-    for tensor, pairs, order in DECOMPOSITIONS[cumulant]:
-        partner = _partner(pairs, external[0])
-        letters = dict(zip((*external, *internal), "deab"))
-        subscripts = "".join(letters[slot] for slot in order)
-        array = np.asarray(getattr(flow, tensor))
-        if partner == external[1]:
+    total: np.ndarray | float = 0.0
+    for tensor, pairs, order in CUMULANTS[c.product]:
+        where = (*c.external, *c.internal)
+        inputs = ",".join(["".join("deab"[where.index(slot)] for slot in order), *(letters for letters, _ in weights)])
+        operands = [read(tensor, "".join(bases[where.index(slot)] for slot in order)), *(x for _, x in weights)]
+        partner = _partner(pairs, c.external[0])
+        if partner == c.external[1]:
             traced = np.einsum("jjab->ab", moment)
-            total += np.eye(outputs)[:, :, None, None] * np.einsum(f"{subscripts},ab->de", array, traced, optimize=True)
+            joined = np.einsum(f"{inputs},ab->de", *operands, traced, optimize=True)
+            total = total + np.eye(outputs)[:, :, None, None] * joined
         else:
-            aligned = moment if partner == internal[0] else moment.transpose(1, 0, 2, 3)
-            total += np.einsum(f"{subscripts},ijab->ijde", array, aligned, optimize=True)
-    return total
+            aligned = moment if partner == c.internal[0] else moment.transpose(1, 0, 2, 3)
+            total = total + np.einsum(f"{inputs},ijab->ijde", *operands, aligned, optimize=True)
+    return np.asarray(total)
+
+
+def _one(read: Read, c: Contribution, bases: str) -> Iterator[tuple[np.ndarray, int, tuple[int, int, int, int]]]:
+    """(tensor, which internal slot carries the external component, the slots of its axes) of each pairing."""
+    for tensor, pairs, order in CUMULANTS[c.product]:
+        yield read(tensor, bases), c.internal.index(_partner(pairs, c.external[0])), order
 
 
 def _partner(pairs: tuple[tuple[int, int], tuple[int, int]], slot: int) -> int:
@@ -96,11 +88,11 @@ def _partner(pairs: tuple[tuple[int, int], tuple[int, int]], slot: int) -> int:
 
 
 def _apply(array: np.ndarray, axis: int, coefficients: np.ndarray) -> np.ndarray:
-    """Σ over the three other axes of array·coefficients, without moving the large array's axes: shape (n, N)."""
-    size, outputs = array.shape[axis], len(coefficients)
+    """Σ over the three other axes of array·coefficients, without moving the large array's axes: shape (rows, N)."""
+    size, rows = array.shape[axis], len(coefficients)
     before, after = size**axis, size ** (3 - axis)
     if axis == 3:
-        return coefficients.reshape(outputs, before) @ array.reshape(before, size)
+        return coefficients.reshape(rows, before) @ array.reshape(before, size)
     blocks = array.reshape(before, size, after)
-    weights = coefficients.reshape(outputs, before, after)
+    weights = coefficients.reshape(rows, before, after)
     return np.einsum("pid->id", np.matmul(weights.transpose(1, 0, 2), blocks.transpose(0, 2, 1)))

@@ -44,7 +44,8 @@ def test_generated_source_is_formatted(modules, tmp_path):
 
 def test_source_does_not_depend_on_the_hash_seed():
     code = (
-        "from derive.codegen import *; print(layer_module()); print(activation_module('mish'));"
+        "from derive.codegen import *; print(layer_module()); print(training_module());"
+        "print(activation_module('mish'));"
         "print(activation_module('sin(z)+z*tanh(z)'))"
     )
     outputs = {

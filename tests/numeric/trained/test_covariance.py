@@ -7,6 +7,7 @@ import pytest
 from printed_equations import projectors
 from random_statistics import joint, random_flow
 
+from numeric.generated.training import CROSS, MOMENTS
 from numeric.trained.algorithms import GradientDescent
 from numeric.trained.finite import FiniteWidth
 from numeric.trained.infinite import kernel_prediction
@@ -132,7 +133,9 @@ def test_wiring_term_of_the_covariance(setting):
     same = np.einsum("ij,xw->ijxw", np.eye(OUTPUTS), diagonal) + np.einsum("xabw,abcd,ci,dj->ijxw", Q, ZB, y, y)
     right = same + np.einsum("xabw,abcd,di,cj->ijxw", swapped, ZB, y, y)
     printed = same + np.einsum("xabw,abcd,di,cj->ijxw", Q, ZB, y, y)
-    moment = finite._to_samples_pair(finite.projectors.Z_B * finite._second_moment(1.0))
-    ours = contract_two(flow, "dH z", (0, 3), (1, 2), moment)
+    (wiring,) = (c for c in CROSS if c.weight == "Z_B")
+    moment = MOMENTS["ee"][0](finite.y, finite.K, np.eye(len(TRAIN)), np.eye(OUTPUTS))
+    samples = finite._to_samples_pair(finite.projectors.Z_B * moment)
+    ours = contract_two(finite._read, wiring, samples).transpose(1, 0, 3, 2)
     assert np.abs(ours - right).max() < 1e-10 * np.abs(right).max()
     assert np.abs(ours - printed).max() > 0.1

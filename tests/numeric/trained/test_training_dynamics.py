@@ -173,9 +173,8 @@ def test_gradient_flow(toy, when):
     d = dynamics(toy, GradientFlow())
     assert np.abs(H1 - d.ntk_change(when)).max() < 1e-10
     assert np.abs(dH - d.dntk(when)).max() < 1e-10
-    if when is None:
-        assert np.abs(z - d.free()).max() < 1e-10
-        assert np.abs(z1 - d.interacting()).max() < 1e-10
+    assert np.abs(z - d.free(when)).max() < 1e-10
+    assert np.abs(z1 - d.interacting(when)).max() < 1e-10
     assert n == 2
 
 
@@ -243,3 +242,60 @@ def test_training_inputs_end_on_their_targets(toy):
 def test_too_large_a_learning_rate_is_refused(toy):
     with pytest.raises(DivergentTraining, match="take a learning rate below"):
         dynamics(toy, GradientDescent(2.01 / largest(toy))).output()
+
+
+@pytest.mark.equation("infinity.91")
+@pytest.mark.equation("infinity.121")
+@pytest.mark.equation("infinity.122")
+@pytest.mark.equation("infinity.124")
+@pytest.mark.parametrize("steps", [0, 1, 2, 9, 60])
+@pytest.mark.parametrize("fraction", [0.4, 1.5])
+def test_output_after_any_number_of_steps(toy, steps, fraction):
+    """z(t), H(t), dH(t) of the product against iterating the coupled updates."""
+    eta = fraction / largest(toy)
+    (zeroth, first), (_, change), dntk = coupled_updates(toy.tensors(), toy.y, toy.train, eta, steps)
+    d = dynamics(toy, GradientDescent(eta))
+    assert np.abs(zeroth - d.free(steps)).max() < 1e-12
+    assert np.abs(first - d.interacting(steps)).max() < 1e-12
+    assert np.abs(zeroth + first - d.output(steps)).max() < 1e-12
+    assert np.abs(toy.tensors().H + change - d.ntk(steps)).max() < 1e-12
+    assert np.abs(dntk - d.dntk(steps)).max() < 1e-12
+
+
+@pytest.mark.parametrize("steps", [1, 3, 20])
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_every_algorithm_in_time(toy, name, steps):
+    """The parameters of the toy model, trained with `update` itself."""
+    algorithm = ALGORITHMS[name][0](largest(toy))
+    zeroth, first = toy.train_parameters(algorithm, steps)
+    d = dynamics(toy, algorithm)
+    assert np.abs(zeroth - d.free(steps)).max() < 1e-12
+    assert np.abs(first - d.interacting(steps)).max() < 1e-12
+    assert np.abs(first).max() > 1e-2
+
+
+@pytest.mark.parametrize("steps", [1, 2, 4])
+def test_newton_tensors_in_time(toy, steps):
+    h, U = np.linalg.eigh(toy.mean_ntk[np.ix_(toy.train, toy.train)])
+    for algorithm, kappa in ((Preconditioned(0.5 / h[-1] ** 1.5, np.sqrt), np.sqrt(h)), (Newton(), 1 / h)):
+        zeroth, first = toy.train_parameters(algorithm, steps, newton=(U * kappa) @ U.T)
+        d = dynamics(toy, algorithm)
+        assert np.abs(zeroth - d.free(steps)).max() < 1e-12
+        assert np.abs(first - d.interacting(steps)).max() < 1e-12
+
+
+@pytest.mark.equation("infinity.91")
+@pytest.mark.parametrize("name", ["gradient descent", "momentum", "schedule", "Newton"])
+def test_free_training_with_an_ntk_of_its_own(toy, name):
+    """Outputs in time when the network's NTK differs from the mean and the Newton tensor is that of the mean."""
+    net, t = toy.tensors(), toy.train
+    noise = np.random.default_rng(2).normal(size=net.H.shape) / 50
+    H = net.H + noise + noise.transpose(1, 0, 3, 2)
+    algorithm = Newton() if name == "Newton" else ALGORITHMS[name][0](largest(toy))
+    kappa = np.linalg.inv(toy.mean_ntk[np.ix_(t, t)]) if name == "Newton" else np.eye(len(t))
+    z, memory = net.z.copy(), (np.zeros((toy.outputs, len(t))),) * algorithm.memory_size
+    d = dynamics(toy, algorithm, NetworkTensors(net.z, H, net.dH, net.ddI, net.ddII))
+    for step in range(7):
+        assert np.abs(z - d.free(step)).max() < 1e-12
+        memory, moved = algorithm.update(memory, (z[:, t] - toy.y.T) @ kappa, step)
+        z = z - np.einsum("ijda,ja->id", H[..., t], moved)

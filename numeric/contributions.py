@@ -1,0 +1,95 @@
+"""What the generated training theory is written in: einsum, the calculus of weights, rows of its tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+import numpy as np
+
+Array = np.ndarray
+Label = Any
+"""A mode as the calculus knows it: eigenvalues along an axis, or a symbol."""
+Signal = TypeVar("Signal")
+Product = TypeVar("Product", covariant=True)
+
+
+def einsum(subscripts: str, *operands: Array) -> Array:
+    """np.einsum, pairwise when there are three operands or more (arrays of symbols are contracted as well)."""
+    return np.einsum(subscripts, *operands, optimize=len(operands) > 2)
+
+
+class Pairing(NamedTuple):
+    """δ δ of the two pairs of slots, times the tensor with its axes in the slots' `order`."""
+
+    tensor: str
+    pairs: tuple[tuple[int, int], tuple[int, int]]
+    order: tuple[int, int, int, int]
+
+
+class Contribution(NamedTuple):
+    """One cumulant in a mean: its external slots, its internal slots with their kinds (e, l), the weight and its modes.
+
+    The axes of the weight are the internal slots at the positions `modes`.
+    """
+
+    part: str
+    product: str
+    external: tuple[int, ...]
+    internal: tuple[int, ...]
+    kinds: str
+    weight: str
+    modes: tuple[int, ...]
+    coefficient: float = 1.0
+
+
+Weigh = Callable[..., Any]
+"""A generated weight: a calculus and the labels of its modes to a product."""
+
+
+class Calculus(Protocol[Signal, Product]):
+    """How weights of trees are computed: numbers at a time, signals in time, or symbols."""
+
+    def accumulate(self, root: Label, *branches: Signal) -> Signal:
+        """The displacement that mode `root` makes when its error times the branches is the gradient."""
+
+    def respond(self, mode: Label, force: Signal) -> Signal:
+        """The displacement that a mode makes when a force moves its output."""
+
+    def product(self, coefficient: float, *factors: Signal) -> Product:
+        """coefficient × Π factors."""
+
+
+class Tensors(Protocol):
+    """One network's tensors: `dH(1)` has inputs in slot 1 and training samples (or modes) in the others."""
+
+    def H(self, *external: int) -> Array: ...
+    def dH(self, *external: int) -> Array: ...
+    def ddI(self, *external: int) -> Array: ...
+    def ddII(self, *external: int) -> Array: ...
+
+
+class Weighted(Protocol):
+    """Weights of trees as arrays over modes."""
+
+    @property
+    def p(self) -> Array: ...
+    @property
+    def q(self) -> Array: ...
+
+
+class Projected(Protocol):
+    """The six projectors as arrays over modes."""
+
+    @property
+    def Z_A(self) -> Array: ...
+    @property
+    def Z_B(self) -> Array: ...
+    @property
+    def Z_IA(self) -> Array: ...
+    @property
+    def Z_IB(self) -> Array: ...
+    @property
+    def Z_IIA(self) -> Array: ...
+    @property
+    def Z_IIB(self) -> Array: ...

@@ -1,0 +1,91 @@
+"""The training kernel's modes: one eigendecomposition and one test of singularity behind all kernel methods."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from numeric.errors import NumericError
+
+ADVICE = "remove one of them or pass rcond=1e-10 to leave such modes untrained"
+
+
+class SingularKernel(NumericError):
+    """A training kernel that cannot be inverted in double precision; the message names the inputs."""
+
+
+@dataclass(frozen=True)
+class TrainingModes:
+    """Eigenvalues h (ascending) and eigenvectors U (columns) of a training kernel; `dropped` modes stay untrained."""
+
+    h: np.ndarray
+    U: np.ndarray
+    dropped: int = 0
+
+    def function(self, weights: np.ndarray) -> np.ndarray:
+        """U diag(weights) Uᵀ: a function of the kernel by its values on the modes; leading axes are carried along."""
+        return (self.U * np.asarray(weights)[..., None, :]) @ self.U.T
+
+    @property
+    def inverse(self) -> np.ndarray:
+        """The inverse of the training kernel, on the modes that are kept."""
+        return self.function(1 / self.h)
+
+
+def smallest(h: np.ndarray) -> float:
+    """Below this an eigenvalue of a kernel with ascending eigenvalues h is rounding: singular in double precision."""
+    return float(4 * len(h) * np.finfo(float).eps * h[-1])
+
+
+def modes_of(
+    kernel: np.ndarray,
+    names: Sequence[int] | None = None,
+    *,
+    ridge: float = 0.0,
+    rcond: float | None = None,
+    advice: str = ADVICE,
+    singular: bool = False,
+) -> TrainingModes:
+    """The modes of a symmetric kernel plus ridge. A singular one raises, unless `rcond` says which modes to leave.
+
+    With `rcond`, modes below rcond times the largest eigenvalue are dropped: training does not move along them, which
+    is exact for repeated inputs (they share one gradient) and is early stopping for the others. `names` are what the
+    message calls the inputs; `singular` lets zero modes pass, for what does not invert.
+
+    >>> modes_of(np.array([[2.0, 1.0], [1.0, 2.0]]), ridge=0.5).h
+    array([1.5, 3.5])
+    """
+    block = np.asarray(kernel, dtype=float)
+    if not np.isfinite(block).all():
+        raise NumericError("The training NTK holds values that are not finite.")
+    if ridge < 0:
+        raise NumericError("The ridge cannot be negative.")
+    h, U = np.linalg.eigh((block + block.T) / 2)
+    h = (np.maximum(h, 0.0) if singular else h) + ridge
+    if singular:
+        return TrainingModes(h, U)
+    floor = rcond * h[-1] if rcond is not None else smallest(h)
+    small = h <= floor
+    if rcond is None and small.any():
+        raise SingularKernel(_diagnosis(block, range(len(h)) if names is None else names, h, U, advice))
+    return TrainingModes(h[~small], U[:, ~small], int(small.sum()))
+
+
+def training_modes(theta: np.ndarray, train: Sequence[int], rcond: float | None = None) -> TrainingModes:
+    """The modes of the training inputs' block of an NTK over all inputs."""
+    return modes_of(np.asarray(theta)[np.ix_(train, train)], train, rcond=rcond)
+
+
+def _diagnosis(block: np.ndarray, names: Sequence[int], h: np.ndarray, U: np.ndarray, advice: str) -> str:
+    scale = np.diagonal(block)
+    distance = scale[:, None] + scale[None, :] - 2 * block + np.diag(np.full(len(scale), np.inf))
+    a, b = (int(k) for k in np.unravel_index(np.argmin(distance), distance.shape))
+    if distance[a, b] <= 1e-12 * (scale[a] + scale[b]):
+        which = f"training inputs {names[a]} and {names[b]} are the same to the NTK"
+    else:
+        share = np.abs(U[:, 0])
+        found = [str(names[k]) for k in np.argsort(-share) if share[k] > 0.1 * share.max()][:6]
+        which = f"a combination of training inputs {', '.join(found)} is invisible to the NTK"
+    return f"The training NTK is singular (eigenvalues from {h[0]:.3g} to {h[-1]:.3g}): {which}; {advice}."
