@@ -7,13 +7,14 @@ import math
 import click
 
 from derive.cli.output import ask, print_json
-from derive.cli.parameters import ACTIVATION
+from derive.cli.parameters import ACTIVATION, NumbersCommand
 from derive.errors import DeriveError
 
 LONGEST_SHOWN = 1000
 
 
 @click.command(
+    cls=NumbersCommand,
     epilog="Examples: derive expect \"s0 s1'' s2' s2'\" gelu; derive expect \"s0 s0\" tanh --K 1 --digits 30; "
     'derive expect "s0 s1" relu --K 1 0.5 2',
 )
@@ -30,7 +31,7 @@ def command(pattern: str, activation: str, K: str | None, more: tuple[str, ...],
     """
     if more and K is None:
         raise DeriveError(f"What does {more[0]!r} mean? The entries of K follow --K.")
-    entries = None if K is None else [t for text in (K, *more) for t in text.split(",") if t.strip()]
+    entries = None if K is None else [t.strip() for text in (K, *more) for t in text.split(",") if t.strip()]
     found = ask("expect", pattern=pattern, activation=activation, K=entries, digits=digits)
     if as_json:
         print_json(found)

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
+
 import click
 
 from derive.cache import recall
 from derive.lists import names
 
 GENERIC = ("generic", "generic odd")
+
+
+_NEGATIVE = re.compile(r"-\.?\d")
 
 
 class ActivationName(click.ParamType):
@@ -46,3 +51,10 @@ class ActivationNames(click.ParamType):
 
 
 ACTIVATIONS = ActivationNames()
+
+
+class NumbersCommand(click.Command):
+    """A command among whose words negative numbers may stand: -0.8 is a number, not an option."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, [f" {word}" if _NEGATIVE.match(word) else word for word in args])

@@ -1,9 +1,10 @@
 """Any bracket as a number to any precision, with an error that is met.
 
-Working precision is chosen from the cancellation that is seen: in the activation's own formula (small K), between the
-two signs of the integrand, and between the terms of a bracket with delta functions; the answer then has the requested
-number of significant digits. A bracket that is zero by symmetry is exactly zero; one that vanishes otherwise is
-reported as zero with an absolute error.
+Integrals of one variable are enclosed by ball arithmetic (`derive.gaussian.balls`): their error is proved. Those of
+several variables are nested quadratures whose error is an estimate. Working precision is chosen from the cancellation
+that is seen: in the activation's own formula (small K), between the two signs of the integrand, and between the terms
+of a bracket with delta functions; the answer then has the requested number of significant digits. A bracket that is
+zero by symmetry is exactly zero; one that vanishes otherwise is reported as zero with an absolute error.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ import sympy as sp
 from gmpy2 import mpfr
 
 from derive.activations import activation as make_activation
-from derive.errors import DeriveError
+from derive.activations.enclosure import available
+from derive.errors import DeriveError, DivergentExpectation
+from derive.gaussian import balls
 from derive.gaussian.bracket import Bracket
 from derive.gaussian.closed_forms import exact
 from derive.gaussian.compiled import compiled, to_mpf, to_mpfr
@@ -74,6 +77,7 @@ def evaluate(bracket: sp.Expr, activation: Any, K: Any, digits: int = 15, closed
     try:
         several = any(len(t.factors) > 1 for t in terms)
         found = _closed(exact(bracket, activation, K.as_mapping()), digits) if closed_forms and several else None
+        found = found or (None if several else _enclosed(terms, digits))
         return found or _sum(terms, digits, stop_at_growth=True)
     except ExponentialGrowth:  # sums of exponentials at large K: the closed form is the better number
         found = _closed(exact(bracket, activation, K.as_mapping()), digits)
@@ -92,6 +96,22 @@ def _closed(closed: sp.Expr | None, digits: int) -> Evaluation | None:
         return None
     exact_value = mpmath.mp.make_mpf(number._mpf_)
     return Evaluation(exact_value, abs(exact_value) * mpmath.mpf(10) ** -(digits + 1), True)
+
+
+def _enclosed(terms: list[GaussianIntegral], digits: int) -> Evaluation | None:
+    """Integrals of one variable by ball arithmetic: the error is proved. None where balls are not to be had."""
+    if not available():
+        return None
+    try:
+        total = balls.sum_of_terms([(t.coefficient, balls.line_integral(t)) for t in terms], digits)
+    except DivergentExpectation:
+        raise
+    except DeriveError:
+        return None
+    value, error = balls.middle_and_radius(total)
+    if not error < abs(value):
+        return Evaluation(mpmath.mpf(0), abs(value) + error, error == 0)
+    return Evaluation(value, error, True)
 
 
 def _odd(term: GaussianIntegral) -> bool:
