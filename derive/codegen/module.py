@@ -27,14 +27,15 @@ _DOCSTRING = re.compile(r"[A-Za-z0-9 \n_.,:;=<>()'`+*/^\[\]-]*")
 """What a header may hold: prints of expressions and our own words, no quote, backslash or control character."""
 
 
-def _header(title: str, lines: Sequence[str], body: str) -> str:
-    """The module's docstring; the hash is that of all that follows it."""
+def _header(title: str, lines: Sequence[str], body: str, foreign: bool = True) -> str:
+    """The module's docstring; the hash is that of all that follows it. What has no user's text in it is not `foreign`."""
     digest = hashlib.sha256(body.encode()).hexdigest()[:16]
     text = "\n".join([title, "", NOTICE, *lines, f"hash: {digest}", ""])
     if not _DOCSTRING.fullmatch(text):
         raise DeriveError("The definition cannot be written into the header of a module.")
     source = f'"""{text}"""\n\n{body}'
-    check_source(source, imports=True)
+    if foreign:
+        check_source(source, imports=True)
     return source
 
 
@@ -68,7 +69,8 @@ def training_module() -> str:
     names = ("Array", "Calculus", "Contribution", "Label", "Pairing", "Product", "Projected", "Signal", "Tensors")
     listed = "".join(f"    {name},\n" for name in (*names, "Weigh", "Weighted", "einsum"))
     body = f"from numeric.contributions import (\n{listed})\n\n\n" + training_source()
-    return _header("Training at finite width, as derived from sums over trees and the network's cumulants.", [], body)
+    title = "Training at finite width, as derived from sums over trees and the network's cumulants."
+    return _header(title, [], body, foreign=False)
 
 
 def activation_module(definition: str | Activation, tensors: Sequence[str] | None = None, shared: bool = False) -> str:
