@@ -28,7 +28,7 @@ _DOCSTRING = re.compile(r"[A-Za-z0-9 \n_.,:;=<>()'`+*/^\[\]-]*")
 
 
 def _header(title: str, lines: Sequence[str], body: str, foreign: bool = True) -> str:
-    """The module's docstring; the hash is that of all that follows it. What has no user's text in it is not `foreign`."""
+    """The module's docstring; the hash is that of all that follows it. Text of our own only is not `foreign`."""
     digest = hashlib.sha256(body.encode()).hexdigest()[:16]
     text = "\n".join([title, "", NOTICE, *lines, f"hash: {digest}", ""])
     if not _DOCSTRING.fullmatch(text):
