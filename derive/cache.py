@@ -1,34 +1,43 @@
 """The disk cache of derived results: JSON in, JSON out, keyed by what was asked and by the code that answers it.
 
 A key holds the question, its arguments and a hash of all source files of `derive` and of the versions of SymPy and
-mpmath, so an answer is never stale and nothing has to be deleted by hand. Writes are SQLite transactions (diskcache):
-atomic and safe under several processes. A damaged or unwritable cache only costs time.
+mpmath, so an answer is never stale and nothing has to be deleted by hand. An answer is one small JSON file in a folder
+that we made and marked ourselves and that only the user can write to; it is written atomically, read as data and never
+unpickled. A damaged answer is computed again. Whatever else is found where the cache should be is left alone: then
+there is no cache, and one warning says why.
 
-The directory is the user's cache directory, or DERIVE_CACHE_DIR; an empty DERIVE_CACHE_DIR switches the cache off.
+The folder is in the user's cache directory, or in DERIVE_CACHE_DIR; an empty DERIVE_CACHE_DIR switches the cache off.
 """
 
 from __future__ import annotations
 
-import atexit
 import functools
 import hashlib
 import importlib.metadata
 import json
 import os
-import shutil
-import sqlite3
+import re
+import stat
 import time
-import zlib
+import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, NoReturn, TypeVar
 
-P = ParamSpec("P")
+from effective_theory.files import write_file
+from effective_theory.folders import own_folder, user_cache
+
 T = TypeVar("T")
 
+FOLDER = "derive-answers"
 SIZE_LIMIT = 2**28
+LARGEST_ANSWER = 2**26
 _STARTED = time.time()
-_DAMAGE = (sqlite3.Error, OSError, ValueError, TypeError, KeyError, EOFError, zlib.error)
+_ENTRY = re.compile(r"[0-9a-f]{64}\.json|\.[0-9a-f]{12}\.tmp")
+
+
+class CacheWarning(UserWarning):
+    """The cache is off, with the reason; every answer is computed."""
 
 
 def _sources() -> list[Path]:
@@ -52,60 +61,73 @@ def _edited_meanwhile() -> bool:
     return any(path.stat().st_mtime > _STARTED for path in _sources())
 
 
-def directory() -> Path | None:
-    """Where the cache lives; None when it is switched off."""
-    chosen = os.environ.get("DERIVE_CACHE_DIR")
-    if chosen is not None:
-        return Path(chosen) if chosen else None
-    import platformdirs
-
-    return Path(platformdirs.user_cache_dir("effective-theory"))
-
-
-_opened: dict[tuple[Path, int], Any] = {}
-"""One cache object a process: SQLite connections must not cross a fork."""
-
-
-def close() -> None:
-    """Close this process's connections; the next question opens them again."""
-    for (_, process), cache in list(_opened.items()):
-        if cache is not None and process == os.getpid():
-            cache.close()
-    _opened.clear()
-
-
-atexit.register(close)
-
-
-def _open(path: Path) -> Any:
-    """The cache in a directory; None where it cannot be had."""
-    key = (path, os.getpid())
-    if key not in _opened:
-        _opened[key] = _connect(path)
-    return _opened[key]
-
-
-def _connect(path: Path) -> Any:
-    import diskcache
-
-    for _ in range(2):
-        try:
-            return diskcache.Cache(str(path), disk=diskcache.JSONDisk, size_limit=SIZE_LIMIT, timeout=10)
-        except (sqlite3.DatabaseError, ValueError, TypeError, zlib.error):
-            _set_aside(path)
-        except OSError:
-            return None
-    return None
-
-
-def _set_aside(path: Path) -> None:
-    """Move a damaged cache out of the way, atomically, and delete it."""
-    grave = path.with_name(f"{path.name}.damaged-{os.getpid()}")
+@functools.cache
+def _folder(chosen: str | None) -> Path | None:
+    """The checked folder, made where it does not exist; None, after one warning, where it is not ours."""
     try:
-        path.rename(grave)
+        return own_folder(user_cache() if chosen is None else Path(chosen), FOLDER)
+    except (OSError, ValueError) as error:  # ValueError: a path with a null character
+        reason = getattr(error, "strerror", None) or str(error)
+        where = f" ({chosen})" if chosen else ""
+        warnings.warn(f"Answers are not kept: the cache{where} cannot be used, {reason}.", CacheWarning, stacklevel=3)
+        return None
+
+
+def directory() -> Path | None:
+    """Where the answers are kept; None when the cache is off."""
+    chosen = os.environ.get("DERIVE_CACHE_DIR")
+    return None if chosen == "" else _folder(chosen)
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _stored(path: Path, key: str) -> tuple[Any] | None:
+    """The answer in a file of ours, in a tuple; None where there is none, or not a whole one."""
+    try:
+        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
     except OSError:
-        return
-    shutil.rmtree(grave, ignore_errors=True)
+        return None
+    try:
+        with os.fdopen(handle, "rb") as file:
+            status = os.fstat(file.fileno())
+            ours = not hasattr(os, "geteuid") or status.st_uid == os.geteuid()
+            if not (ours and stat.S_ISREG(status.st_mode) and status.st_size <= LARGEST_ANSWER):
+                return None
+            data = json.loads(file.read(), parse_constant=_refuse_constant)
+    except (OSError, ValueError, RecursionError, MemoryError):
+        return None
+    return (data["answer"],) if isinstance(data, dict) and data.get("key") == key and "answer" in data else None
+
+
+def _keep(folder: Path, key: str, text: str) -> None:
+    """Write an answer; a full disk, or a file that is not ours in its place, only means that it is not kept."""
+    path = folder / f"{key}.json"
+    try:
+        if os.path.lexists(path) and not stat.S_ISREG(path.lstat().st_mode):
+            return
+        write_file(path, f'{{"key": "{key}", "answer": {text}}}')
+        _prune(folder)
+    except OSError:
+        pass
+
+
+@functools.cache
+def _prune(folder: Path) -> None:
+    """Once a process: the oldest answers go where they exceed the limit, and what stopped writers left behind."""
+    entries = []
+    for name in filter(_ENTRY.fullmatch, os.listdir(folder)):
+        status = os.lstat(folder / name)
+        if stat.S_ISREG(status.st_mode):
+            stale = name.endswith(".tmp") and status.st_mtime < _STARTED - 3600
+            entries.append((0.0 if stale else status.st_mtime, status.st_size, folder / name))
+    room = SIZE_LIMIT - sum(size for _, size, _ in entries)
+    for moment, size, path in sorted(entries):
+        if moment and room >= 0:
+            break
+        os.unlink(path)
+        room += size
 
 
 def recall(question: str, arguments: Any, compute: Callable[[], T]) -> T:
@@ -116,39 +138,13 @@ def recall(question: str, arguments: Any, compute: Callable[[], T]) -> T:
     >>> recall("the answer", {"to": "everything"}, lambda: {"value": (4, 2)})
     {'value': [4, 2]}
     """
-    path = directory()
-    cache = _open(path) if path is not None else None
+    folder = directory()
     key = hashlib.sha256(json.dumps([code_version(), question, arguments], sort_keys=True).encode()).hexdigest()
-    if cache is not None:
-        try:
-            stored = cache.get(key)
-            if stored is not None:
-                return json.loads(stored["answer"])
-        except sqlite3.DatabaseError:
-            close()
-            if path is not None:
-                _set_aside(path)
-                cache = _open(path)
-        except _DAMAGE:
-            pass
+    if folder is not None:
+        stored = _stored(folder / f"{key}.json", key)
+        if stored is not None:
+            return stored[0]
     text = json.dumps(compute())
-    if cache is not None and not _edited_meanwhile():
-        try:
-            cache.set(key, {"answer": text})
-        except _DAMAGE:
-            pass
-        except Exception as error:  # diskcache.Timeout: another process holds the cache; the answer is right anyway
-            if type(error).__name__ != "Timeout":
-                raise
+    if folder is not None and not _edited_meanwhile():
+        _keep(folder, key, text)
     return json.loads(text)
-
-
-def cached(function: Callable[P, T]) -> Callable[P, T]:
-    """Decorator for a function of JSON-able arguments with a JSON-able answer."""
-
-    @functools.wraps(function)
-    def wrapper(*args: P.args, **kwargs: P.kwargs) -> T:
-        question = f"{function.__module__}.{function.__qualname__}"
-        return recall(question, [list(args), kwargs], lambda: function(*args, **kwargs))
-
-    return wrapper

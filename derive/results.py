@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 import sympy as sp
 
 from derive import layout
-from derive.files import write_atomically
 from derive.layout import Block
+from effective_theory.files import write_file
 
 if TYPE_CHECKING:
     import pandas
@@ -74,7 +74,7 @@ class TableResult(Result):
         """The table as CSV text; written to a file where a path is given."""
         text = csv_text(self.rows())
         if path is not None:
-            write_atomically(Path(path), text)
+            write_file(Path(path), text)
         return text
 
     def to_dataframe(self) -> pandas.DataFrame:

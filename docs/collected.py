@@ -39,7 +39,8 @@ def _report(name: str) -> None:
 def _reports() -> None:
     from derive.activations import activation
     from derive.activations.builtin import BUILTIN
-    from derive.reports.build import comparison, file_stem, write_document
+    from derive.reports.build import comparison, write_document
+    from effective_theory.files import file_stem
 
     names = os.environ.get("DOCS_REPORTS", " ".join(BUILTIN)).split()
     with ProcessPoolExecutor(max_workers=2, mp_context=get_context("spawn")) as workers:

@@ -1,16 +1,20 @@
 """JAX as `numeric` uses it: float64 switched on, compiled programs kept on disk for the next process.
 
 Importing `numeric` does this once. A compilation cache that the user has configured is left alone; setting the
-environment variable NUMERIC_CACHE_DIR moves ours, and setting it to the empty string switches it off.
+environment variable NUMERIC_CACHE_DIR moves ours, and setting it to the empty string switches it off. JAX loads machine
+code from there, so the folder must be one that we made and that only the user can write to; else there is no cache.
 """
 
 from __future__ import annotations
 
 import os
-from pathlib import Path
+import warnings
 
 import jax
-import platformdirs
+
+from effective_theory.folders import own_folder, user_cache
+
+FOLDER = "jax-programs"
 
 
 def configure() -> None:
@@ -23,6 +27,11 @@ def configure() -> None:
         or chosen == ""
     ):
         return
-    folder = Path(chosen) if chosen else Path(platformdirs.user_cache_dir("effective-theory")) / "jax"
+    try:
+        folder = own_folder(chosen or user_cache(), FOLDER)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        warnings.warn(f"Compiled programs are not kept: the cache cannot be used, {reason}.", stacklevel=3)
+        return
     jax.config.update("jax_compilation_cache_dir", str(folder))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.3)

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import importlib
-import sys
 
 import click
 
 from derive import __version__
-from derive.cli.output import shown
-from derive.errors import DeriveError
+from derive.cli.failures import guarded
 
 COMMANDS = {
     "activations": "what is built in, with class and criticality at a glance",
@@ -53,17 +51,5 @@ def group() -> None:
 
 
 def main() -> None:
-    """Run the command line: a user's error is one sentence on standard error and exit code 2."""
-    try:
-        sys.exit(group.main(standalone_mode=False) or 0)
-    except click.exceptions.Exit as stop:
-        sys.exit(stop.exit_code)
-    except click.ClickException as error:
-        error.show()
-        sys.exit(2)
-    except DeriveError as error:
-        click.echo(f"derive: {shown(str(error))}", err=True)
-        sys.exit(2)
-    except (click.Abort, KeyboardInterrupt):
-        click.echo("derive: stopped", err=True)
-        sys.exit(130)
+    """Run the command line: an answer, or one sentence on standard error (see `derive.cli.failures`)."""
+    guarded(lambda: group.main(standalone_mode=False) or 0)

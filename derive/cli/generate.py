@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
 import derive
 from derive.cli.output import print_json
-from derive.cli.parameters import ACTIVATION
+from derive.cli.parameters import ACTIVATION, OUTPUT_FILE
 
 
 @click.command("generate")
 @click.argument("activation", type=ACTIVATION)
-@click.option("-o", "--output", required=True, type=click.Path(dir_okay=False), help="The file to write.")
+@click.option("-o", "--output", required=True, type=OUTPUT_FILE, help="The file to write.")
 @click.option("--tensors", default=None, help="Only these tensors and what they need, e.g. V,D (default: all fifteen).")
 @click.option("--json", "as_json", is_flag=True, help="Print {file, hash} as JSON.")
-def command(activation: str, output: str, tensors: str | None, as_json: bool) -> None:
+def command(activation: str, output: Path, tensors: str | None, as_json: bool) -> None:
     """Write a Python module that evaluates the theory of ACTIVATION with JAX.
 
     ACTIVATION is a built-in name, a name with parameters, or a formula in z. The module imports only jax and the

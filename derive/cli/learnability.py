@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import click
 
 from derive.cli.output import ask, print_json, terminal
-from derive.cli.parameters import ACTIVATION
+from derive.cli.parameters import ACTIVATION, OUTPUT_FOLDER
 
 SPACES = ("hypercube", "circle", "sphere")
 
@@ -30,7 +31,7 @@ SPACES = ("hypercube", "circle", "sphere")
 @click.option("--lambda-b", default=1.0, show_default=True)
 @click.option("--lambda-W", "lambda_W", default=1.0, show_default=True)
 @click.option("--seed", default=0, show_default=True)
-@click.option("-o", "--output", help="Folder for the table (CSV) and the figure (PNG).")
+@click.option("-o", "--output", type=OUTPUT_FOLDER, help="Folder for the table (CSV) and the figure (PNG).")
 @click.option("--json", "as_json", is_flag=True, help="{activation, space, levels: [{degree, eigenvalue, ...}], ...}.")
 def command(
     activation: str,
@@ -47,7 +48,7 @@ def command(
     lambda_b: float,
     lambda_W: float,
     seed: int,
-    output: str | None,
+    output: Path | None,
     as_json: bool,
 ) -> None:
     """Eigenvalues of a network's NTK (or K) and the mean learnability of each mode against the number of samples."""
@@ -68,7 +69,7 @@ def command(
         lambda_b=lambda_b,
         lambda_W=lambda_W,
         seed=seed,
-        output=output,
+        output=None if output is None else str(output),
     )
     if as_json:
         print_json(found)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import click
 
 import derive
 from derive.cli.output import print_json, terminal
-from derive.cli.parameters import ACTIVATION
+from derive.cli.parameters import ACTIVATION, OUTPUT_FOLDER
 
 SHORT = {"f_gap": "|f - f_lin|", "ntk_gap": "ΔH/H", "parameter_change": "Δθ", "trace_change": "trace"}
 
@@ -26,7 +27,14 @@ SHORT = {"f_gap": "|f - f_lin|", "ntk_gap": "ΔH/H", "parameter_change": "Δθ",
 @click.option("--C-b", "C_b", default=0.1, show_default=True, help="Bias variance.")
 @click.option("--C-W", "C_W", type=float, help="Weight variance times width (default: critical).")
 @click.option("--seed", default=0, show_default=True)
-@click.option("-o", "--output", default="ntk-study", show_default=True, help="Folder for CSV, settings and figure.")
+@click.option(
+    "-o",
+    "--output",
+    type=OUTPUT_FOLDER,
+    default="ntk-study",
+    show_default=True,
+    help="Folder for CSV, settings and figure.",
+)
 @click.option("--json", "as_json", is_flag=True, help="{activation, quantities: {NAME: {power, ...}}, files}.")
 def command(
     activation: str,
@@ -38,7 +46,7 @@ def command(
     C_b: float,
     C_W: float | None,
     seed: int,
-    output: str,
+    output: Path,
     as_json: bool,
 ) -> None:
     """Train networks of several widths: f against f_lin, and how far the NTK and the parameters move."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -47,7 +48,8 @@ def ask(verb: str, keep: bool = True, **arguments: Any) -> Any:
 
 def print_json(data: Any) -> None:
     """Write JSON to standard output; a NaN or an infinity in it is a defect of ours and raises."""
-    click.echo(json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False))
+    plain = "utf" not in (getattr(sys.stdout, "encoding", None) or "utf-8").lower()
+    click.echo(json.dumps(data, indent=2, ensure_ascii=plain, allow_nan=False))
 
 
 def number(entry: dict[str, Any] | None, digits: int = 10) -> str:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import click
 
 from derive.cache import recall
+from derive.errors import DeriveError
 from derive.lists import names
 
 GENERIC = ("generic", "generic odd")
@@ -58,3 +60,34 @@ class NumbersCommand(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         return super().parse_args(ctx, [f" {word}" if _NEGATIVE.match(word) else word for word in args])
+
+
+class OutputFile(click.ParamType):
+    """A file to be written: checked before the work begins."""
+
+    name = "file"
+
+    def convert(self, value: str | Path, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        from effective_theory.files import check_file
+
+        return check_file(_path(value))
+
+
+class OutputFolder(click.ParamType):
+    """A folder to be written into: checked before the work begins, made where it is missing."""
+
+    name = "folder"
+
+    def convert(self, value: str | Path, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        from effective_theory.files import check_folder
+
+        return check_folder(_path(value))
+
+
+def _path(value: str | Path) -> Path:
+    if not str(value):
+        raise DeriveError("The output's name is empty.")
+    return Path(value)
+
+
+OUTPUT_FILE, OUTPUT_FOLDER = OutputFile(), OutputFolder()

@@ -8,12 +8,12 @@ import click
 
 import derive
 from derive.cli.output import print_json, terminal
-from derive.cli.parameters import ACTIVATION
+from derive.cli.parameters import ACTIVATION, OUTPUT_FOLDER
 
 
 @click.command(epilog='Example: derive report tanh gelu "z*tanh(z)" -o reports/')
 @click.argument("activations", type=ACTIVATION, nargs=-1, required=True)
-@click.option("-o", "--output", default="reports", type=click.Path(file_okay=False, path_type=Path), help="Folder.")
+@click.option("-o", "--output", default="reports", type=OUTPUT_FOLDER, help="Folder.")
 @click.option("--pdf", is_flag=True, help="Also PDF, by Chromium or pdflatex, where one is installed.")
 @click.option("--json", "as_json", is_flag=True, help="The files written, as JSON.")
 def command(activations: tuple[str, ...], output: Path, pdf: bool, as_json: bool) -> None:

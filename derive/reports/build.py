@@ -9,7 +9,6 @@ from derive.activations import Activation, activation
 from derive.critical import Criticality, criticality
 from derive.depth import ExponentTable, exponents
 from derive.errors import DeriveError
-from derive.files import write_atomically
 from derive.reports.depth import (
     HEADER,
     check_section,
@@ -27,8 +26,10 @@ from derive.reports.markdown import write_markdown
 from derive.reports.sections import activation_section, criticality_section, gaussian_section, recursion_section
 from derive.reports.sentences import sentence
 from derive.reports.tex import TENSORS, brief, symbol
+from effective_theory.files import file_stem, write_file
 
 FORMATS = ("html", "md", "tex")
+MARK = "written by derive report"
 Progress = Callable[[str], None]
 
 
@@ -109,6 +110,25 @@ def _table_or_none(sigma: Activation) -> ExponentTable | None:
         return None
 
 
+def _marked(kind: str, text: str) -> str:
+    """The text with a mark that says who wrote it, by which a later run knows that it may replace the file."""
+    if kind == "html":
+        return text.replace("<head>", f'<head><meta name="generator" content="{MARK}">', 1)
+    return text + (f"\n<!-- {MARK} -->\n" if kind == "md" else f"% {MARK}\n")
+
+
+def check_places(stems: Iterable[str], folder: Path, formats: Iterable[str]) -> None:
+    """Before the work begins: files of these names that are not reports of ours are not replaced."""
+    for stem in stems:
+        present = [path for path in (folder / f"{stem}.{kind}" for kind in formats) if path.exists()]
+        strange = [path for path in present if not path.is_file() or MARK.encode() not in path.read_bytes()]
+        pictures = folder / f"{stem}_files"
+        if not present and pictures.exists() and not (pictures.is_dir() and not any(pictures.iterdir())):
+            strange.append(pictures)
+        if strange:
+            raise DeriveError(f"{strange[0]} exists and is not a report of ours: choose another folder, or remove it.")
+
+
 def write_document(document: Document, stem: str, folder: Path, formats: Iterable[str] = FORMATS) -> list[Path]:
     """Write one document in the asked formats; figures of Markdown and LaTeX go to <stem>_files/."""
     files, figures = [], f"{stem}_files/"
@@ -119,36 +139,28 @@ def write_document(document: Document, stem: str, folder: Path, formats: Iterabl
     }
     for kind in formats:
         files.append(folder / f"{stem}.{kind}")
-        write_atomically(files[-1], writers[kind]())
+        write_file(files[-1], _marked(kind, writers[kind]()))
     pictures = {"md": ("svg", lambda figure: figure.svg), "tex": ("pdf", lambda figure: figure.pdf)}
     for suffix, content in (pictures[kind] for kind in formats if kind in pictures):
         for figure in document.figures():
             files.append(folder / figures / f"{figure.name}.{suffix}")
-            write_atomically(files[-1], content(figure))
+            write_file(files[-1], content(figure))
     return files
-
-
-def file_stem(name: str) -> str:
-    """A file name for an activation.
-
-    >>> file_stem("leaky_relu(slope=1/10)"), file_stem("sin(z)+z^2")
-    ('leaky_relu_slope_1_10', 'sin_z_z_2')
-    """
-    return "_".join("".join(c if c.isalnum() else " " for c in name).split()) or "activation"
 
 
 def build_reports(
     names: Sequence[str],
     folder: Path,
-    formats: Iterable[str] = FORMATS,
+    formats: Sequence[str] = FORMATS,
     progress: Callable[[str, str], None] = lambda name, step: None,
 ) -> list[Path]:
     """Reports of all named activations, and the comparison where there are several."""
-    sigmas = [activation(name) for name in names]
+    sigmas = list({sigma.name: sigma for sigma in map(activation, names)}.values())
+    check_places([*(file_stem(s.name) for s in sigmas), *(["comparison"] if len(sigmas) > 1 else [])], folder, formats)
     files: list[Path] = []
-    for name, sigma in zip(names, sigmas):
-        document = report(sigma, lambda step, name=name: progress(name, step))  # type: ignore[misc]
-        files += write_document(document, file_stem(name), folder, formats)
+    for sigma in sigmas:
+        document = report(sigma, lambda step, name=sigma.name: progress(name, step))  # type: ignore[misc]
+        files += write_document(document, file_stem(sigma.name), folder, formats)
     if len(sigmas) > 1:
         files += write_document(comparison(sigmas), "comparison", folder, formats)
     return files

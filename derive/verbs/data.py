@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from derive.activations import activation as read_activation
 from derive.critical import criticality
 from derive.design.recommendation import Hyperparameters, corrections, hyperparameters
 from derive.errors import DeriveError
@@ -101,6 +102,7 @@ def predict(
 ) -> PredictionTable:
     """Predict networks trained to the end on a CSV file: mean with its 1/n corrections, and covariance."""
     targets = (target,) if isinstance(target, str) else tuple(target)
+    activation = named(activation)
     read = load_data(data, test, targets)
     import numpy as np
 
@@ -131,6 +133,11 @@ def predict(
         {name: value.tolist() for name, value in parts.items()},
         (*notes, *(note for note in p.notes if not (infinite and note.startswith("finite")))),
     )
+
+
+def named(activation: str) -> str:
+    """The canonical name of what was typed."""
+    return read_activation(activation).name
 
 
 def critical_initialization(activation: str) -> tuple[float, float]:
@@ -237,7 +244,7 @@ def depth_study(
     from numeric.studies.depth import depth_study as study
 
     studies = {}
-    for name in names(activations):
+    for name in map(named, names(activations)):
 
         def settings(depth: int, name: str = name) -> Hyperparameters:
             return hyperparameters(name, depth, learning_rates=learning_rates)

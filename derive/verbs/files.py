@@ -14,11 +14,11 @@ import sympy as sp
 from derive.activations import Activation
 from derive.codegen import activation_module, content_hash, write
 from derive.errors import DeriveError
-from derive.files import write_atomically
 from derive.layout import Block, Text
 from derive.lists import names
 from derive.reports.build import build_reports
 from derive.results import Result
+from effective_theory.files import write_file
 
 
 @dataclass(frozen=True)
@@ -93,5 +93,5 @@ def _pdf(page: Path) -> Path:
         done = subprocess.run(call, capture_output=True, text=True, check=False, cwd=page.parent)
         if not made.exists():
             raise DeriveError(f"{call[0]} made no PDF of {page.name}: {done.stderr.strip().splitlines()[-1:]}")
-        write_atomically(target, made.read_bytes())
+        write_file(target, made.read_bytes())
     return target

@@ -15,8 +15,9 @@ from derive.errors import DeriveError
 from derive.layout import Block, Table, Text
 from derive.lists import whole_numbers
 from derive.results import TableResult
-from derive.verbs.data import critical_initialization
+from derive.verbs.data import critical_initialization, named
 from derive.verbs.exact_kernel import two_layer_kernel
+from effective_theory.files import file_stem
 
 SPACES = ("hypercube", "circle", "sphere")
 LONGEST_EXACT = 6
@@ -108,6 +109,8 @@ def learnability(
     output: str | Path | None = None,
 ) -> Learnability:
     """Eigenvalues of a network's NTK (or K) and the mean learnability of each mode against the number of samples."""
+    question = sorted((name, repr(value)) for name, value in locals().items() if name != "output")
+    activation = named(activation)
     numbers = tuple(sorted(set(whole_numbers(samples, "--samples"))))
     if space not in SPACES:
         raise DeriveError(f"The space is one of {', '.join(SPACES)}, not {space!r}.")
@@ -175,8 +178,7 @@ def learnability(
     )
     if output is None:
         return found
-    name = "".join(c if c.isalnum() else "-" for c in activation).strip("-")
-    table = Path(output) / f"learnability-{name}-{space}-depth-{depth}.csv"
+    table = Path(output) / f"learnability-{space}-depth-{depth}-{file_stem(activation, question)}.csv"
     figure = table.with_suffix(".png")
     found.to_csv(table)
     learnability_figure(degrees, predictions, measured, f"{activation}, {kernel}, depth {depth}, {space}", figure)
@@ -268,6 +270,7 @@ def ntk_study(
     Finished networks are kept in the folder `output`; the same call goes on where it stopped. `progress` is called with
     the networks trained so far, how many there will be, and the width in work.
     """
+    activation = named(activation)
     chosen = tuple(sorted(set(whole_numbers(widths, "--widths"))))
     weight_variance = critical_initialization(activation)[1] if C_W is None else C_W
     from numeric.studies.figures import study_figure

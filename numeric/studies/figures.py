@@ -9,10 +9,10 @@ import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
+from effective_theory.files import write_file
 from numeric.spectra.sampled import MeasuredLearnability
 from numeric.spectra.selfconsistent import LearnabilityPrediction
 from numeric.studies.linearization import Summary
-from numeric.studies.record import write_atomically
 
 LABELS = {
     "f_gap": r"$\sup_t |f_t - f_t^{\mathrm{lin}}|$",
@@ -67,4 +67,4 @@ def learnability_figure(
 def _save(figure: Figure, path: Path) -> None:
     buffer = BytesIO()
     FigureCanvasAgg(figure).print_png(buffer)
-    write_atomically(path, buffer.getvalue())
+    write_file(path, buffer.getvalue())

@@ -4,37 +4,21 @@ from __future__ import annotations
 
 import csv
 import json
-import os
-import tempfile
 from dataclasses import asdict, fields
 from io import StringIO
 from pathlib import Path
 from typing import Any
 
+from effective_theory.files import file_stem, write_file
 from numeric.errors import NumericError
 from numeric.studies.linearization import Row, Study
-
-
-def write_atomically(path: Path, content: str | bytes) -> None:
-    """Write a file so that readers see the old one or the new one, never a part."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    data = content.encode() if isinstance(content, str) else content
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-        os.chmod(temporary, 0o644)  # a temporary file is private
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
 
 
 class Record:
     """The rows of one study in `folder`. Only `widths` and `networks` may grow when a study is resumed."""
 
     def __init__(self, study: Study, folder: Path) -> None:
-        name = "".join(c if c.isalnum() else "-" for c in study.activation).strip("-")
+        name = file_stem(study.activation)
         self.study = study
         self.csv = folder / f"ntk-study-{name}.csv"
         self.settings = folder / f"ntk-study-{name}.json"
@@ -65,8 +49,8 @@ class Record:
         table.writerow(names)
         for row in sorted(self.rows, key=lambda r: (r.width, r.network)):
             table.writerow([repr(getattr(row, name)) for name in names])
-        write_atomically(self.settings, json.dumps(self._fixed(), indent=2) + "\n")
-        write_atomically(self.csv, out.getvalue())
+        write_file(self.settings, json.dumps(self._fixed(), indent=2) + "\n")
+        write_file(self.csv, out.getvalue())
 
     def _fixed(self) -> dict[str, Any]:
         return {k: v for k, v in asdict(self.study).items() if k not in ("widths", "networks")}

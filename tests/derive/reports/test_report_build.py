@@ -4,6 +4,7 @@ import contextlib
 import io
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -13,11 +14,11 @@ from click.testing import CliRunner
 
 import derive
 from derive.cli.report import command
-from derive.files import write_atomically
-from derive.reports.build import comparison, file_stem, report
+from derive.reports.build import comparison, report
 from derive.reports.document import Gallery, Table
 from derive.reports.flow_check import flow_check
 from derive.reports.markdown import write_markdown
+from effective_theory.files import file_stem, write_file
 
 
 @pytest.fixture(scope="module")
@@ -121,14 +122,14 @@ def test_command_lists_its_files(tmp_path):
 
 def test_a_stopped_write_leaves_the_old_file(tmp_path, monkeypatch):
     target = tmp_path / "report.html"
-    write_atomically(target, "old")
+    write_file(target, "old")
 
     def stop(*arguments):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("derive.files.os.replace", stop)
+    monkeypatch.setattr("effective_theory.files.os.replace", stop)
     with pytest.raises(KeyboardInterrupt):
-        write_atomically(target, "new")
+        write_file(target, "new")
     assert target.read_text() == "old" and [p.name for p in tmp_path.iterdir()] == ["report.html"]
 
 
@@ -159,4 +160,7 @@ def test_interrupt_ends_the_command_with_a_line_and_no_half_written_file(tmp_pat
 
 
 def test_file_names_are_tame():
-    assert file_stem("../../etc/passwd") == "etc_passwd" and file_stem("***") == "activation"
+    assert re.fullmatch(r"etc_passwd-[0-9a-f]{8}", file_stem("../../etc/passwd"))
+    assert re.fullmatch(r"activation-[0-9a-f]{8}", file_stem("***"))
+    assert len({file_stem(name) for name in ("z+1", "z-1", "z*1", "z_1", "z - 1", "Z_1")}) == 6
+    assert len(file_stem("z+" * 300)) < 100

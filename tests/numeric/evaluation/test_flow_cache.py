@@ -28,13 +28,13 @@ def run(**environment):
 def test_the_next_process_compiles_nothing_again(tmp_path):
     """Only the user's cache folder is moved: one process leaves the step's programs there, the next one finds them."""
     first = run(XDG_CACHE_HOME=str(tmp_path))
-    assert first["folder"] == str(tmp_path / "effective-theory" / "jax") and first["hits"] == 0
-    programs = {path.name for path in (tmp_path / "effective-theory" / "jax").glob("jit_*-cache")}
+    assert first["folder"] == str(tmp_path / "effective-theory" / "jax-programs") and first["hits"] == 0
+    programs = {path.name for path in (tmp_path / "effective-theory" / "jax-programs").glob("jit_*-cache")}
     steps = {name for name in programs if name.startswith(("jit_layer_brackets", "jit_recursions"))}
     assert len(steps) >= 2
     second = run(XDG_CACHE_HOME=str(tmp_path))
     assert second["hits"] >= len(steps)
-    after = {path.name for path in (tmp_path / "effective-theory" / "jax").glob("jit_*-cache")}
+    after = {path.name for path in (tmp_path / "effective-theory" / "jax-programs").glob("jit_*-cache")}
     assert {name for name in after if name.startswith(("jit_layer_brackets", "jit_recursions"))} == steps
     assert second["B"] == first["B"]
 
@@ -42,5 +42,7 @@ def test_the_next_process_compiles_nothing_again(tmp_path):
 @pytest.mark.slow
 def test_the_cache_can_be_moved_and_switched_off(tmp_path):
     moved = run(NUMERIC_CACHE_DIR=str(tmp_path / "own"))
-    assert list((tmp_path / "own").iterdir()) and moved["folder"] == str(tmp_path / "own")
+    assert list((tmp_path / "own" / "jax-programs").glob("jit_*")) and moved["folder"] == str(
+        tmp_path / "own" / "jax-programs"
+    )
     assert run(NUMERIC_CACHE_DIR="")["folder"] is None
