@@ -10,7 +10,7 @@ Everything that shows a formula (steps, command line, reports) asks here; a symb
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import sympy as sp
 from sympy.printing.latex import LatexPrinter
@@ -31,6 +31,13 @@ Y = sp.Symbol("y", real=True)
 Y_NEXT = sp.Symbol("y'", real=True)
 DELTA_2 = sp.Symbol("delta^2", positive=True)
 PSI = sp.Symbol("psi", positive=True)
+SLOPE = sp.Symbol("dK'/dK", real=True)
+SIGMA = sp.Symbol("sigma", real=True)
+CURVED = sp.Symbol("sigma sigma''", real=True)
+SIGMA_0 = sp.Symbol("sigma(0)", real=True)
+SIGMA_0_SQUARED = sp.Symbol("sigma(0)^2", nonnegative=True)
+SLOPE_0 = sp.Symbol("sigma'(0)", real=True)
+SIGMA_Z = sp.Symbol("sigma(z)", real=True)
 WIDTH = sp.Symbol("n", positive=True)
 
 TENSOR_LATEX = {"Theta": (r"\Theta", ""), "G1": ("G", r"\{1\}"), "H1": ("H", r"\{1\}")}
@@ -46,9 +53,17 @@ LATEX = {
     "p_parallel": r"p_\parallel",
     "lambda_b": r"\lambda_b",
     "lambda_W": r"\lambda_W",
+    "lambda_b^(l)": r"\lambda_b^{(\ell)}",
+    "lambda_W^(l)": r"\lambda_W^{(\ell)}",
     "C_b": "C_b",
     "C_W": "C_W",
     "delta^2": r"\delta^2",
+    "dK'/dK": "dK'/dK",
+    "sigma sigma''": r"\sigma\,\sigma''",
+    "sigma(0)": r"\sigma(0)",
+    "sigma(0)^2": r"\sigma(0)^2",
+    "sigma'(0)": r"\sigma'(0)",
+    "sigma(z)": r"\sigma(z)",
     "Theta": r"\Theta",
 }
 """TeX of symbols that SymPy's own rule for names would not set right."""
@@ -85,11 +100,17 @@ class TensorSymbol(sp.Symbol):
         return TensorSymbol, (self.tensor, self.layer)
 
 
+class _Text(StrPrinter):
+    single_input = True
+
+
 class _Latex(LatexPrinter):
     r"""Function of a single symbol without growing parentheses, \log^2 \ell, and our names."""
 
-    def __init__(self, ascending: bool) -> None:
-        super().__init__({"ln_notation": False, "order": "rev-lex" if ascending else None})
+    single_input = True  # the single input's label, 0, is not written
+
+    def __init__(self, order: Order = None) -> None:
+        super().__init__({"ln_notation": False, "order": order})
 
     def _print_Symbol(self, expr: Any, style: str = "plain") -> str:
         return LATEX[expr.name] if expr.name in LATEX else self._constant(expr, style)
@@ -127,27 +148,29 @@ class _Latex(LatexPrinter):
         return rf"\log^{{{exp}}} {inner}" if exp is not None else rf"\log {inner}"
 
 
-def latex(expression: sp.Expr, digits: int = DIGITS, ascending: bool = False) -> str:
-    r"""TeX of an expression; floating-point numbers and long fractions are rounded for reading.
+Order = Literal["rev-lex", "none"] | None
+"""Of a sum's terms: by rising powers, as they were written, or by falling powers."""
 
-    `ascending`: a series by rising powers.
+
+def latex(expression: sp.Expr, digits: int = DIGITS, order: Order = None) -> str:
+    r"""TeX of an expression; floating-point numbers and long fractions are rounded for reading.
 
     >>> latex(sp.Rational(2, 3)), latex(sp.Rational(10**9 + 1, 10**9 * 3)), latex(sp.Float("1.0") * sp.Symbol("x"))
     ('\\frac{2}{3}', '0.33333333', 'x')
     >>> from derive.symbols import K, ell
-    >>> latex(sp.tanh(sp.Symbol("z"))), latex(1 + K, ascending=True), latex(sp.log(ell) ** 2)
+    >>> latex(sp.tanh(sp.Symbol("z"))), latex(1 + K, order="rev-lex"), latex(sp.log(ell) ** 2)
     ('\\tanh(z)', '1 + K', '\\log^{2} \\ell')
     """
-    return str(_Latex(ascending).doprint(short(sp.sympify(expression), digits)))
+    return str(_Latex(order).doprint(short(sp.sympify(expression), digits)))
 
 
-def text(expression: sp.Expr, digits: int = 10, ascending: bool = False) -> str:
+def text(expression: sp.Expr, digits: int = 10, order: Order = None) -> str:
     """One line of plain text, rounded like `latex`, in a form that SymPy and Python read.
 
     >>> text(sp.Float("0.3333333333333333333", 20) * sp.Symbol("x"))
     '0.3333333333*x'
     """
-    return str(StrPrinter({"order": "rev-lex" if ascending else None}).doprint(short(sp.sympify(expression), digits)))
+    return str(_Text({"order": order}).doprint(short(sp.sympify(expression), digits)))
 
 
 def short(expression: sp.Expr, digits: int = DIGITS) -> sp.Expr:

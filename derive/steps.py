@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from string import Formatter
 from typing import Any
 
@@ -27,20 +28,20 @@ _SIGNS = {"=": "=", "<": "<", ">": ">", ">=": r"\ge", "<=": r"\le", "~": r"\sim"
 
 @dataclass(frozen=True)
 class Formula:
-    """Expressions joined by signs of relation; `open_ended`: "+ ..." follows; `ascending`: by rising powers."""
+    """Expressions joined by signs of relation; `open_ended`: "+ ..." follows; `order` as in `derive.notation`."""
 
     sides: tuple[sp.Expr, ...]
     signs: tuple[str, ...] = ()
     open_ended: bool = False
-    ascending: bool = False
+    order: notation.Order = None
     digits: int | None = None
 
     def text(self) -> str:
-        shown = [notation.text(side, self.digits or 10, self.ascending) for side in self.sides]
+        shown = [notation.text(side, self.digits or 10, self.order) for side in self.sides]
         return self._joined(shown, self.signs) + (" + ..." if self.open_ended else "")
 
     def latex(self) -> str:
-        shown = [notation.latex(side, self.digits or notation.DIGITS, self.ascending) for side in self.sides]
+        shown = [notation.latex(side, self.digits or notation.DIGITS, self.order) for side in self.sides]
         return self._joined(shown, [_SIGNS[s] for s in self.signs]) + (r" + \dots" if self.open_ended else "")
 
     def _joined(self, shown: list[str], signs: Sequence[str]) -> str:
@@ -74,9 +75,15 @@ class Verbatim:
 Part = str | Formula | Notation | Verbatim
 
 
-def equal(*sides: Any, open_ended: bool = False, ascending: bool = False, digits: int | None = None) -> Formula:
+def equal(*sides: Any, open_ended: bool = False, order: notation.Order = None, digits: int | None = None) -> Formula:
     """left = right = ..."""
-    return relation("=", *sides, open_ended=open_ended, ascending=ascending, digits=digits)
+    return relation("=", *sides, open_ended=open_ended, order=order, digits=digits)
+
+
+def as_written(*terms: Any) -> sp.Expr:
+    """A sum whose terms stay in this order (show it with order="none")."""
+    kept = [sp.sympify(t) for t in terms if t != 0]
+    return sp.Add(*kept, evaluate=False) if len(kept) > 1 else sp.Add(*kept)
 
 
 def relation(sign: str, *sides: Any, **how: Any) -> Formula:
@@ -96,7 +103,13 @@ class Words(str):
 
     def __new__(cls, *parts: Part) -> Words:
         made = super().__new__(cls, "".join(_plain(part) for part in parts))
-        made.parts = parts
+        joined: list[Part] = []
+        for part in parts:
+            if isinstance(part, str) and joined and isinstance(joined[-1], str):
+                joined[-1] += str(part)
+            elif part != "":
+                joined.append(str(part) if isinstance(part, str) else part)
+        made.parts = tuple(joined)
         return made
 
     def __reduce__(self) -> tuple[type[Words], tuple[Part, ...]]:
@@ -166,13 +179,13 @@ def words(sentence: str) -> Words:
     return sentence if isinstance(sentence, Words) else Words(sentence)
 
 
-def small(number: float, digits: int = 2) -> Notation:
+def small(number: Any, digits: int = 2) -> Notation:
     r"""A rough number, as people write them.
 
     >>> small(6.8e5).text(), small(6.8e5).latex(), small(12.0).latex(), small(1e-8, 1).latex()
-    ('6.8e+05', '6.8\\times 10^{5}', '12', '10^{-8}')
+    ('6.8e+5', '6.8\\times 10^{5}', '12', '10^{-8}')
     """
-    plain = f"{number:.{digits}g}"
+    plain = f"{Decimal(str(number)):.{digits}g}"
     mantissa, _, power = plain.partition("e")
     if not power:
         return Notation(plain, plain)
@@ -189,7 +202,9 @@ class Step:
     @property
     def text(self) -> str:
         shown = ", ".join(e.text() for e in self.equations)
-        return f"{self.words}: {shown}." if shown else str(self.words)
+        if not shown:
+            return str(self.words)
+        return f"{self.words}: {shown}" + ("" if shown.endswith("...") else ".")
 
     @property
     def latex(self) -> str:
@@ -211,6 +226,7 @@ __all__ = [
     "Step",
     "Verbatim",
     "Words",
+    "as_written",
     "equal",
     "formula",
     "listed",

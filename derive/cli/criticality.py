@@ -63,7 +63,7 @@ def _show(found: dict[str, Any]) -> None:
     console.print(found["reason"] + "\n")
     console.print("How it was found")
     for index, step in enumerate(found["steps"], start=1):
-        console.print(f"  {index}. {step}")
+        console.print(f"  {index}. {step['text']}")
 
 
 def _show_fixed_points(found: dict[str, Any]) -> None:

@@ -20,7 +20,9 @@ from derive.critical.points import (
 from derive.critical.positive import at_positive
 from derive.critical.susceptibility import chi_parallel, chi_perp, closed_form, kernel_step
 from derive.critical.zero import at_zero
-from derive.symbols import C_W, C_b, K
+from derive.notation import CHI_PARALLEL, CHI_PERP, K_NEXT, K_STAR, SIGMA, SIGMA_Z, SLOPE
+from derive.steps import Step, Words, equal, listed, relation, said
+from derive.symbols import C_W, C_b, K, z
 
 
 def criticality(activation: Activation | str | sp.Expr) -> Criticality:
@@ -35,14 +37,30 @@ def criticality(activation: Activation | str | sp.Expr) -> Criticality:
 
 @lru_cache(maxsize=128)
 def _criticality(activation: Activation) -> Criticality:
-    definitions = (f"K' = {kernel_step()},  chi_parallel = dK'/dK = {chi_parallel()},  chi_perp = {chi_perp()}.",)
+    steps = [
+        Step(
+            said("The kernel's step and its susceptibilities, along {} and across it", K),
+            (
+                equal(K_NEXT, kernel_step()),
+                equal(CHI_PARALLEL, SLOPE, chi_parallel()),
+                equal(CHI_PERP, chi_perp()),
+            ),
+        )
+    ]
     if activation.first_delta_order == 1:
-        reason = f"sigma jumps at z = {activation.kinks[0]}, so <s' s'> and with it chi_perp diverge for every C_W."
-        return Criticality(activation, NONE, (), reason, (*definitions, reason))
+        reason = said(
+            "{} jumps at {}, so {} and with it {} diverge for every {}.",
+            SIGMA,
+            equal(z, activation.kinks[0]),
+            chi_perp() / C_W,
+            CHI_PERP,
+            C_W,
+        )
+        return Criticality(activation, NONE, (), reason, (*steps, Step(reason)))
     parallel, perp = (closed_form(chi, activation) for chi in (chi_parallel(), chi_perp()))
-    steps = list(definitions)
     if parallel is not None and perp is not None:
-        steps.append(f"In closed form chi_parallel = {parallel}, chi_perp = {perp}.")
+        closed = (equal(CHI_PARALLEL, parallel), equal(CHI_PERP, perp))
+        steps.append(Step(said("In closed form"), closed))
     if activation.scale_invariant is not None:
         return _scale_invariant(activation, parallel, perp, steps)
     zero, positive = at_zero(activation), at_positive(activation)
@@ -53,7 +71,7 @@ def _criticality(activation: Activation) -> Criticality:
         reason = _recommendation(points, zero.failure, positive.failure)
     else:
         name = NONE
-        reason = f"No critical point: {zero.failure}; {positive.failure}."
+        reason = said("No critical point: {}; {}.", zero.failure, positive.failure)
     return Criticality(activation, name, tuple(points), reason, tuple(steps), parallel, perp, positive.inadmissible)
 
 
@@ -63,29 +81,34 @@ def _preference(point: CriticalPoint) -> tuple[int, float]:
     return rank, float(point.K_star) if not point.K_star.free_symbols else 0.0
 
 
-def _recommendation(points: list[CriticalPoint], at_zero_fails: str, positive_fails: str) -> str:
+def _recommendation(points: list[CriticalPoint], at_zero_fails: Words, positive_fails: Words) -> Words:
     first = points[0]
-    where = "K* = 0" if first.K_star == 0 else f"K* = {first.K_star.evalf(10) if first.K_star.is_number else 'K'}"
-    text = f"{where} is {first.stability}"
+    clauses = [said("{} is {}", equal(K_STAR, first.K_star, digits=10), first.stability)]
     if len(points) > 1:
-        others = ", ".join(f"K* = {p.K_star.evalf(8)} ({p.stability})" for p in points[1:])
-        text += f"; it is preferred to {others}"
-    failures = [f for f in (at_zero_fails, positive_fails) if f]
-    if failures:
-        text += "; " + "; ".join(failures)
-    return text[0].upper() + text[1:] + "."
+        others = listed(said("{} ({})", equal(K_STAR, p.K_star.evalf(8), digits=8), p.stability) for p in points[1:])
+        clauses.append(said("it is preferred to {}", others))
+    clauses += [f for f in (at_zero_fails, positive_fails) if f]
+    return said("{}.", listed(clauses, "; "))
 
 
 def _scale_invariant(
-    activation: Activation, parallel: sp.Expr | None, perp: sp.Expr | None, steps: list[str]
+    activation: Activation, parallel: sp.Expr | None, perp: sp.Expr | None, steps: list[Step]
 ) -> Criticality:
     square = closed_form((kernel_step() - C_b) / C_W, activation)
     assert square is not None and activation.scale_invariant is not None
     weight = sp.radsimp(sp.simplify(K / square))
     a_plus, a_minus = activation.scale_invariant
-    reason = (
-        f"sigma(z) = ({a_plus}) z for z > 0 and ({a_minus}) z for z < 0 is scale-invariant: <s s> = {square}, so with "
-        f"C_b = 0 and C_W = {weight} every K is a fixed point with chi_parallel = chi_perp = 1."
+    reason = said(
+        "{} for {} and {} for {} is scale-invariant: {}, so with {} and {} every {} is a fixed point with {}.",
+        equal(SIGMA_Z, a_plus * z),
+        relation(">", z, 0),
+        a_minus * z,
+        relation("<", z, 0),
+        equal((kernel_step() - C_b) / C_W, square),
+        equal(C_b, 0),
+        equal(C_W, weight),
+        K,
+        equal(CHI_PARALLEL, CHI_PERP, 1),
     )
     point = CriticalPoint(K, weight, sp.S.Zero, MARGINAL, SCALE_INVARIANT)
-    return Criticality(activation, SCALE_INVARIANT, (point,), reason, (*steps, reason), parallel, perp)
+    return Criticality(activation, SCALE_INVARIANT, (point,), reason, (*steps, Step(reason)), parallel, perp)

@@ -24,9 +24,11 @@ from derive.gaussian import series
 from derive.given import Number
 from derive.given import number as given
 from derive.layout import Block, Equation, Table, Text
+from derive.notation import CHI_PERP, K_NEXT, K_STAR
 from derive.numbers import exact
 from derive.results import Result, cell, tex
-from derive.symbols import C_W, C_b, K
+from derive.steps import Words, equal, listed, relation, said, small
+from derive.symbols import C_W, C_b, K, z
 
 DIGITS = 30
 
@@ -76,7 +78,7 @@ class FixedPoints(Result):
     C_b: sp.Expr
     C_W: sp.Expr
     points: tuple[FixedPoint, ...]
-    reason: str
+    reason: Words
 
     def to_json(self) -> dict[str, object]:
         return {
@@ -127,7 +129,10 @@ def fixed_points(activation: Activation | str | sp.Expr, bias: Number, weight: N
 @lru_cache(maxsize=128)
 def _fixed_points(activation: Activation, bias: sp.Expr, weight: sp.Expr) -> FixedPoints:
     if activation.first_delta_order == 1:
-        raise DeriveError(f"sigma jumps at z = {activation.kinks[0]}, so <s' s'> diverges: chi_perp does not exist.")
+        jump = equal(z, activation.kinks[0])
+        raise DeriveError(
+            said("sigma jumps at {}, so {} diverges: {} does not exist.", jump, chi_perp() / C_W, CHI_PERP)
+        )
     if activation.scale_invariant is not None:
         return _scale_invariant(activation, bias, weight)
     points: list[FixedPoint] = []
@@ -177,12 +182,19 @@ def _refine(activation: Activation, bias: sp.Expr, weight: sp.Expr, cell: tuple[
     return FixedPoint(sp.Float(root, DIGITS), parallel, perp)
 
 
-def _reason(points: list[FixedPoint], sign: int, high: float, unsettled: tuple[tuple[float, float], ...]) -> str:
-    far = "K' > K: a larger kernel grows without a fixed point" if sign > 0 else "K' < K: a larger kernel falls"
-    reach = f"{HIGHEST:.0f}" if high >= HIGHEST else f"{high:.4g}"
+def _reason(points: list[FixedPoint], sign: int, high: float, unsettled: tuple[tuple[float, float], ...]) -> Words:
+    goes = "a larger kernel grows without a fixed point" if sign > 0 else "a larger kernel falls"
     count = {0: "No fixed point", 1: "One fixed point"}.get(len(points), f"{len(points)} fixed points")
-    open_cells = "".join(f"; not settled for K in [{a:.3g}, {b:.3g}]" for a, b in unsettled)
-    return f"{count} with K* up to {reach}; there {far}{open_cells}."
+    open_cells = [said("; not settled for {} from {} to {}", K, small(a, 3), small(b, 3)) for a, b in unsettled]
+    return said(
+        "{} with {} up to {}; there {}: {}{}.",
+        count,
+        K_STAR,
+        small(min(high, HIGHEST), 4),
+        relation(">" if sign > 0 else "<", K_NEXT, K),
+        goes,
+        listed(open_cells, ""),
+    )
 
 
 def _scale_invariant(activation: Activation, bias: sp.Expr, weight: sp.Expr) -> FixedPoints:
@@ -192,9 +204,11 @@ def _scale_invariant(activation: Activation, bias: sp.Expr, weight: sp.Expr) -> 
     chi = sp.simplify(weight * square / K)
     side = _compare(chi)
     if side == 0 and bias == 0:
-        return FixedPoints(activation, bias, weight, (FixedPoint(K, chi, chi),), "Critical: every K is a fixed point.")
+        told = said("Critical: every {} is a fixed point.", K)
+        return FixedPoints(activation, bias, weight, (FixedPoint(K, chi, chi),), told)
     if side != 0 and (bias == 0 or side < 0):
         root = sp.simplify(bias / (1 - chi))
-        reason = f"K' = {bias} + ({chi}) K has one fixed point."
+        reason = said("{} has one fixed point.", equal(K_NEXT, bias + chi * K))
         return FixedPoints(activation, bias, weight, (FixedPoint(root, chi, chi),), reason)
-    return FixedPoints(activation, bias, weight, (), f"K' = {bias} + ({chi}) K grows without a fixed point.")
+    reason = said("{} grows without a fixed point.", equal(K_NEXT, bias + chi * K))
+    return FixedPoints(activation, bias, weight, (), reason)

@@ -10,6 +10,7 @@ from derive.activations import Activation
 from derive.layout import Block, Equation, Table, Text
 from derive.numbers import exact
 from derive.results import Result, cell, tex
+from derive.steps import Step, Words
 
 SCALE_INVARIANT = "scale-invariant"
 ZERO = "K*=0"
@@ -64,8 +65,8 @@ class Criticality(Result):
     activation: Activation
     universality_class: str
     points: tuple[CriticalPoint, ...]
-    reason: str
-    steps: tuple[str, ...] = ()
+    reason: Words
+    steps: tuple[Step, ...] = ()
     chi_parallel: sp.Expr | None = None
     chi_perp: sp.Expr | None = None
     inadmissible: tuple[Inadmissible, ...] = field(default=())
@@ -80,7 +81,7 @@ class Criticality(Result):
             "reason": self.reason,
             "chi_parallel": None if self.chi_parallel is None else str(self.chi_parallel),
             "chi_perp": None if self.chi_perp is None else str(self.chi_perp),
-            "steps": list(self.steps),
+            "steps": [step.to_json() for step in self.steps],
         }
 
     def blocks(self) -> tuple[Block, ...]:

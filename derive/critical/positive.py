@@ -19,6 +19,8 @@ from derive.critical.points import (
 from derive.critical.scan import HIGHEST, LOWEST, Integrand, Isolation, condition_integrand, isolate
 from derive.critical.susceptibility import chi_perp, closed_form, condition, curvature, kernel_step, number
 from derive.gaussian import series
+from derive.notation import CHI_PARALLEL, CHI_PERP, CURVED, K_NEXT, K_STAR
+from derive.steps import Formula, Step, Words, as_written, equal, listed, relation, said, small, words
 from derive.symbols import C_W, C_b, K, z
 
 DIGITS = 30
@@ -30,19 +32,35 @@ class AtPositive:
 
     points: tuple[CriticalPoint, ...]
     inadmissible: tuple[Inadmissible, ...]
-    failure: str
-    steps: tuple[str, ...]
+    failure: Words
+    steps: tuple[Step, ...]
 
 
 def at_positive(activation: Activation) -> AtPositive:
     """All solutions of chi_parallel = chi_perp = 1 with K* in (0, 1000]."""
-    head = "For K* > 0, chi_parallel - chi_perp = C_W <s s''>, so criticality needs <s s''>_K = 0."
+    beyond = relation(">", K_STAR, 0)
+    head = said(
+        "For {}, {}, so criticality needs {}.",
+        beyond,
+        equal(as_written(CHI_PARALLEL, -CHI_PERP), C_W * condition(), order="none"),
+        equal(condition(), 0),
+    )
     form = closed_form(condition(), activation)
-    steps = [head] if form is None else [head, f"In closed form <s s''> = {form}."]
+    steps = [Step(head)]
+    if form is not None:
+        steps.append(Step(said("In closed form"), (equal(condition(), form),)))
     sign = _one_sign(activation)
     if sign is not None:
-        failure = f"for K* > 0, sigma sigma'' is {sign} for every z, so <s s''> never vanishes and chi_parallel"
-        failure += " > chi_perp" if sign == "non-negative" else " < chi_perp"
+        compared = relation(">" if sign == "non-negative" else "<", CHI_PARALLEL, CHI_PERP)
+        failure = said(
+            "for {}, {} is {} for every {}, so {} never vanishes and {}",
+            beyond,
+            CURVED,
+            sign,
+            z,
+            condition(),
+            compared,
+        )
         return AtPositive((), (), failure, (*steps, _sentence(failure)))
     integrand = condition_integrand(activation)
     if integrand.identically_zero:
@@ -56,7 +74,7 @@ def at_positive(activation: Activation) -> AtPositive:
     points = [p for p in solutions if isinstance(p, CriticalPoint)]
     inadmissible = [p for p in solutions if isinstance(p, Inadmissible)]
     steps += [_told(p) for p in solutions]
-    failure = _failure(found, inadmissible) if not points else ""
+    failure = _failure(found, inadmissible) if not points else words("")
     return AtPositive(tuple(points), tuple(inadmissible), failure, tuple(steps))
 
 
@@ -77,8 +95,8 @@ def _one_sign(activation: Activation) -> str | None:
     return None
 
 
-def _sentence(text: str) -> str:
-    return text[0].upper() + text[1:] + "."
+def _sentence(clause: Words) -> Step:
+    return Step(said("{}.", clause.capitalized()))
 
 
 def _refine(activation: Activation, integrand: Integrand, cell: tuple[float, float], form: sp.Expr | None) -> sp.Expr:
@@ -119,32 +137,40 @@ def _tangential(activation: Activation, integrand: Integrand, found: Isolation) 
     return roots
 
 
-def _from_below(activation: Activation, integrand: Integrand) -> tuple[Integrand, float, str]:
+def _from_below(activation: Activation, integrand: Integrand) -> tuple[Integrand, float, Words]:
     """Where to start, so that nothing is missed below: where the leading term of the series in K has taken over."""
     lead = series(condition(), activation, 2).leading or series(condition(), activation, 6).leading
     if lead is None:  # beyond all powers: exp(-kink^2/(2K)) of the nearest kink
         low = LOWEST
         while integrand.value_and_slope(math.log(low))[2] < 1e-200 and low < 1:
             low *= 2
-        return integrand, low, "; below, the kink nearest to 0 dominates, beyond all powers of K"
+        return integrand, low, said("; below, the kink nearest to 0 dominates, beyond all powers of {}", K)
     power, coefficient = float(lead[0]), float(lead[1])
     low = LOWEST
     while True:
         ratio = integrand.value_and_slope(math.log(low))[0] / (coefficient * low**power)
         if abs(ratio - 1) < 0.1:
-            return integrand, low, f"; below, its leading term {lead[1] * K ** lead[0]} has taken over"
+            return integrand, low, said("; below, its leading term {} has taken over", lead[1] * K ** lead[0])
         if low < 1e-30:
-            return integrand, low, ""
+            return integrand, low, words("")
         low *= 1e-4
         integrand = condition_integrand(activation, low)
 
 
-def _searched(found: Isolation, count: int, below: str) -> str:
+def _searched(found: Isolation, count: int, below: Words) -> Step:
     zeros = {0: "no zero", 1: "one zero"}.get(count, f"{count} zeros")
-    open_cells = "".join(f"; not settled for K in [{a:.3g}, {b:.3g}]" for a, b in found.unsettled)
-    return (
-        f"Root isolation with a bound on the second derivative finds {zeros} of <s s''> "
-        f"for K from {found.low:.0e} to {found.high:.4g}{below}{open_cells}."
+    unsettled = [said("; not settled for {} from {} to {}", K, small(a, 3), small(b, 3)) for a, b in found.unsettled]
+    return Step(
+        said(
+            "Root isolation with a bound on the second derivative finds {} of {} for {} from {} to {}{}{}.",
+            zeros,
+            condition(),
+            K,
+            small(found.low, 1),
+            small(found.high, 4),
+            below,
+            listed(unsettled, ""),
+        )
     )
 
 
@@ -177,38 +203,70 @@ def _tidy(value: sp.Expr) -> sp.Expr:
     return value if value.atoms(sp.Function) else sp.simplify(value)
 
 
-def _told(point: CriticalPoint | Inadmissible) -> str:
-    values = f"K* = {_short(point.K_star)}: C_W = 1/<s' s'> = {_short(point.C_W)}, C_b = K* - C_W <s s> = "
+def _told(point: CriticalPoint | Inadmissible) -> Step:
+    slope, square = chi_perp() / C_W, (kernel_step() - C_b) / C_W
+    values = said(
+        "{}: {}, {}",
+        _value(K_STAR, point.K_star),
+        _value(C_W, 1 / slope, point.C_W),
+        _value(C_b, as_written(K_STAR, -C_W * square), point.C_b),
+    )
     if isinstance(point, Inadmissible):
-        return f"{values}{_short(point.C_b)} < 0: not admissible."
+        return Step(said("{} is negative: not admissible.", values))
     assert point.approach is not None
-    return f"{values}{_short(point.C_b)}; K' - K = ({_short(point.approach[1])}) (K - K*)^2 + ..., {point.stability}."
+    bend = _short(point.approach[1])
+    flow = equal(K_NEXT, as_written(K, bend * (K - K_STAR) ** 2), open_ended=True, order="none", digits=12)
+    return Step(said("{}; {}, {}.", values, flow, point.stability))
 
 
-def _short(value: sp.Expr) -> str:
-    return str(value) if len(str(value)) <= 24 and not value.is_Float else str(value.evalf(12))
+def _value(*sides: sp.Expr) -> Formula:
+    return equal(*sides[:-1], _short(sides[-1]), order="none", digits=12)
 
 
-def _failure(found: Isolation, inadmissible: list[Inadmissible]) -> str:
+def _short(value: sp.Expr) -> sp.Expr:
+    """As it is where that is a few letters, else its digits."""
+    return value if len(str(value)) <= 24 and not value.is_Float else value.evalf(12)
+
+
+def _failure(found: Isolation, inadmissible: list[Inadmissible]) -> Words:
+    beyond = relation(">", K_STAR, 0)
     if inadmissible:
-        listed = ", ".join(f"K* = {_short(p.K_star)} needs C_b = {_short(p.C_b)} < 0" for p in inadmissible)
-        return f"for K* > 0, chi_parallel = chi_perp only where {listed}"
-    word, relation = ("positive", ">") if found.sign_high > 0 else ("negative", "<")
-    reach = f"{HIGHEST:.0f}" if found.high >= HIGHEST else f"{found.high:.4g}"
-    return f"for K* in (0, {reach}], <s s''> is {word}, so chi_parallel {relation} chi_perp for every C_W"
+        needs = [said("{} needs {}", _value(K_STAR, p.K_star), _value(C_b, p.C_b)) for p in inadmissible]
+        told = "for {}, {} only where a negative {} would be needed: {}"
+        return said(told, beyond, equal(CHI_PARALLEL, CHI_PERP), C_b, listed(needs))
+    word, sign = ("positive", ">") if found.sign_high > 0 else ("negative", "<")
+    reach = small(min(found.high, HIGHEST), 4)
+    told = "for {} up to {}, {} is {}, so {} for every {}"
+    return said(told, beyond, reach, condition(), word, relation(sign, CHI_PARALLEL, CHI_PERP), C_W)
 
 
-def _line(activation: Activation, steps: list[str]) -> AtPositive:
+def _line(activation: Activation, steps: list[Step]) -> AtPositive:
     """<s s''> = 0 for every K: a line of critical points, with K* as its parameter."""
     slope = closed_form(chi_perp() / C_W, activation)
     square = closed_form((kernel_step() - C_b) / C_W, activation)
     sample = sp.S.One
     if slope is None or square is None or (sample - (square / slope).xreplace({K: sample})).evalf(30) < 0:
-        failure = "for K* > 0, <s s''> vanishes for every K, but C_b = K* - <s s>/<s' s'> is negative"
+        slope_, square_ = chi_perp() / C_W, (kernel_step() - C_b) / C_W
+        failure = said(
+            "for {}, {} vanishes for every {}, but {} is negative",
+            relation(">", K_STAR, 0),
+            condition(),
+            K,
+            equal(C_b, as_written(K_STAR, -square_ / slope_), order="none"),
+        )
         return AtPositive((), (), failure, (*steps, _sentence(failure)))
     weight, bias = sp.simplify(1 / slope), sp.simplify(K - square / slope)
     bend = (weight * sp.diff(slope, K) / 2).xreplace({K: sample}).evalf(30)
     stability = MARGINAL if bend == 0 else (FROM_ABOVE if bend < 0 else FROM_BELOW)
-    told = f"<s s''> vanishes for every K: each K* = K > 0 is critical with C_W = {weight}, C_b = {bias}."
+    told = Step(
+        said(
+            "{} vanishes for every {}: each {} is critical with {}, {}.",
+            condition(),
+            K,
+            relation(">", K_STAR, 0),
+            equal(C_W, weight),
+            equal(C_b, bias),
+        )
+    )
     point = CriticalPoint(K, weight, bias, stability, HALF_STABLE, (sp.Integer(2), weight * sp.diff(slope, K) / 2))
-    return AtPositive((point,), (), "", (*steps, told))
+    return AtPositive((point,), (), words(""), (*steps, told))

@@ -9,7 +9,9 @@ import sympy as sp
 from derive.activations import Activation
 from derive.critical.points import MARGINAL, STABLE, UNSTABLE, ZERO, ZERO_NON_ANALYTIC, CriticalPoint
 from derive.gaussian import Bracket, KernelSeries, Sigma, series, value
-from derive.symbols import K
+from derive.notation import CHI_PARALLEL, CHI_PERP, K_NEXT, K_STAR, SIGMA_0, SIGMA_0_SQUARED, SLOPE_0
+from derive.steps import Formula, Step, Words, as_written, equal, said, words
+from derive.symbols import C_W, C_b, K
 
 ORDERS = (2, 3, 6)
 """Corrections to K' = K are looked for up to these powers of K, one after the other."""
@@ -20,8 +22,8 @@ class AtZero:
     """The outcome at K* = 0: a critical point or the condition that fails, and the steps that show it."""
 
     point: CriticalPoint | None
-    failure: str
-    steps: tuple[str, ...]
+    failure: Words
+    steps: tuple[Step, ...]
 
 
 def is_zero(number: sp.Expr) -> bool:
@@ -45,31 +47,51 @@ def at_zero(activation: Activation) -> AtZero:
         if corrections:
             break
     sigma_0, mean_slope = kernel.coefficient(0), slope.coefficient(0)
-    steps = [f"Near K = 0:  <s s> = {_text(kernel)},  <s' s'> = {_text(slope)}."]
+    near = (
+        _expansion(Bracket(Sigma(0), Sigma(0)), kernel),
+        _expansion(Bracket(Sigma(0, 1), Sigma(0, 1)), slope),
+    )
+    steps = [Step(said("Near {}", equal(K, 0)), near)]
+    at_origin = equal(K_STAR, 0)
     if not is_zero(sigma_0):
-        failure = f"K* = 0 needs sigma(0) = 0, but sigma(0)^2 = {sigma_0}"
-        return AtZero(None, failure, (*steps, failure + "."))
+        failure = said("{} needs {}, but {}", at_origin, equal(SIGMA_0, 0), equal(SIGMA_0_SQUARED, sigma_0))
+        return AtZero(None, failure, (*steps, Step(said("{}.", failure))))
     if is_zero(mean_slope):
-        failure = "at K* = 0 chi_perp = C_W sigma'(0)^2 vanishes for every C_W, since sigma'(0) = 0"
-        return AtZero(None, failure, (*steps, failure[0].upper() + failure[1:] + "."))
+        failure = said(
+            "at {} {} vanishes for every {}, since {}",
+            at_origin,
+            equal(CHI_PERP, C_W * SLOPE_0**2),
+            C_W,
+            equal(SLOPE_0, 0),
+        )
+        return AtZero(None, failure, (*steps, Step(said("{}.", failure.capitalized()))))
     weight = short_form(1 / mean_slope)
     steps.append(
-        f"K* = 0 is a fixed point with C_b = 0; there chi_parallel = chi_perp = C_W ({mean_slope}), so C_W = {weight}."
+        Step(
+            said(
+                "{} is a fixed point with {}; there {}, so {}.",
+                at_origin,
+                equal(C_b, 0),
+                equal(CHI_PARALLEL, CHI_PERP, C_W * mean_slope),
+                equal(C_W, weight),
+            )
+        )
     )
     half_integers = kernel.has_half_integer_powers or slope.has_half_integer_powers
     name = ZERO_NON_ANALYTIC if half_integers else ZERO
     if not corrections:
-        return AtZero(_beyond_all_powers(activation, weight, name, steps), "", tuple(steps))
+        return AtZero(_beyond_all_powers(activation, weight, name, steps), words(""), tuple(steps))
     power = corrections[0]
     coefficient = short_form(weight * kernel.coefficient(power))
     stability = STABLE if coefficient.evalf(30) < 0 else UNSTABLE
     falls = "falls to" if stability == STABLE else "grows away from"
-    steps.append(f"K' = K + ({coefficient}) K^{_power(power)} + ...: K {falls} 0, so K* = 0 is {stability}.")
+    flow = equal(K_NEXT, as_written(K, _shown(coefficient) * K**power), open_ended=True, order="none")
+    steps.append(Step(said("{}: {} {} 0, so {} is {}.", flow, K, falls, at_origin, stability)))
     point = CriticalPoint(sp.S.Zero, weight, sp.S.Zero, stability, name, (power, coefficient))
-    return AtZero(point, "", tuple(steps))
+    return AtZero(point, words(""), tuple(steps))
 
 
-def _beyond_all_powers(activation: Activation, weight: sp.Expr, name: str, steps: list[str]) -> CriticalPoint:
+def _beyond_all_powers(activation: Activation, weight: sp.Expr, name: str, steps: list[Step]) -> CriticalPoint:
     """K' = K to every power of K (a kink away from 0): the sign of K' - K is read off at small K."""
     square = Bracket(Sigma(0), Sigma(0))
     sizes = [
@@ -78,17 +100,14 @@ def _beyond_all_powers(activation: Activation, weight: sp.Expr, name: str, steps
     ]
     signs = {int(sp.sign(size)) if abs(size) > sp.Float("1e-25") else 0 for size in sizes}
     stability = {frozenset({-1}): STABLE, frozenset({1}): UNSTABLE}.get(frozenset(signs - {0}), MARGINAL)
-    steps.append(f"K' = K to all powers of K checked; beyond all powers K* = 0 is {stability}.")
+    told = "{} to all powers of {} that were looked at; beyond all powers {} is {}."
+    steps.append(Step(said(told, equal(K_NEXT, K), K, equal(K_STAR, 0), stability)))
     return CriticalPoint(sp.S.Zero, weight, sp.S.Zero, stability, name)
 
 
-def _power(power: sp.Expr) -> str:
-    return str(power) if power.is_Integer else f"({power})"
-
-
-def _text(expansion: KernelSeries, terms: int = 3) -> str:
+def _expansion(bracket: sp.Expr, expansion: KernelSeries, terms: int = 3) -> Formula:
     shown = [_shown(c) * K**p for p, c in sorted(expansion.coefficients.items())[:terms]]
-    return " + ".join(f"({term})" if term.could_extract_minus_sign() else str(term) for term in shown) + " + ..."
+    return equal(bracket, as_written(*shown), open_ended=True, order="none")
 
 
 def _shown(coefficient: sp.Expr) -> sp.Expr:

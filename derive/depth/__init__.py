@@ -5,7 +5,8 @@ from derive.depth.fit import fit_constants
 from derive.depth.learning_rates import LearningRates
 from derive.depth.off_critical import OffCritical, off_criticality
 from derive.depth.ratios import Ratio
-from derive.depth.result import Asymptotics, Step
+from derive.depth.result import Asymptotics
+from derive.steps import Step
 
 __all__ = [
     "Asymptotics",

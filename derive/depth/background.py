@@ -21,9 +21,8 @@ from derive.depth.powers import binomial_power, is_one, linear_combination
 from derive.depth.series import DepthRing, Series
 from derive.errors import DeriveError
 from derive.gaussian import Bracket
+from derive.notation import P_PERP
 
-P_PERP = sp.Symbol("p_perp", real=True)
-"""The exponent of prod chi_perp, where it is not rational."""
 KERNEL_CONSTANT = "c_K"
 WIELDY_DIGITS = 60
 """Rational numbers longer than this are replaced by floating-point ones."""
@@ -74,9 +73,11 @@ class FlowingKernel:
         values = [c for known in self._expansions.values() for c in known.coefficients.values()]
         field = Field.containing([*self.constants.values(), *self.flow.values(), self.kappa, *values, *numbers])
         perpendicular = linear_combination(chi_perp.subs(self.constants), self._expansions)
-        self.p_perp, irrationals = _exponent(
-            field, perpendicular.coefficients.get(m, sp.S.Zero) / (m * self.flow[m]), sample
-        )
+        self.p_perp: sp.Expr | None = None  # where chi_perp - 1 falls more slowly than 1/l there is no power law
+        irrationals: dict[sp.Symbol, Any] = {}
+        if all(field.negligible(field(c)) for j, c in perpendicular.coefficients.items() if 0 < j < m):
+            ratio = perpendicular.coefficients.get(m, sp.S.Zero) / (m * self.flow[m])
+            self.p_perp, irrationals = _exponent(field, ratio, sample)
         self.ring = DepthRing(field, names, irrationals)
 
     @cached_property

@@ -14,19 +14,23 @@ from derive.critical import chi_parallel
 from derive.depth.background import ConstantKernel, FlowingKernel, layer_parameters
 from derive.depth.balance import NoApproach
 from derive.depth.constant_kernel import solve_exactly
-from derive.depth.derivation import kernel_steps, needed, onset_depth, rate_step, tensor_step
+from derive.depth.derivation import exact_step, kernel_steps, needed, rate_step, tensor_step
 from derive.depth.expansion import DIGITS, FixedPoint
 from derive.depth.learning_rates import LearningRates, equivalence
 from derive.depth.ratios import tidy
-from derive.depth.result import Asymptotics, Step
+from derive.depth.result import Asymptotics
 from derive.depth.series import Series
 from derive.depth.tensor_recursions import Admitted, System, admit, constant_name
 from derive.errors import DeriveError
 from derive.gaussian import Bracket, exact
 from derive.network.component import GRAM, Component
+from derive.notation import TensorSymbol
+from derive.steps import Step, Verbatim, Words, equal, said
 from derive.symbols import L, ell
 
 HIGHEST_CORRECTIONS = 8
+LATE = 10
+"""Layers beyond which the leading terms are compared with the exact recursions before they are shown."""
 SAMPLE = 0.83
 """Where a generic activation's p_perp lies when exponents that contain it are compared: below 1, as for every
 non-odd activation of the K* = 0 class."""
@@ -106,7 +110,8 @@ class FlowSolution:
         return self.system(1).rates
 
     @property
-    def p_perp(self) -> sp.Expr:
+    def p_perp(self) -> sp.Expr | None:
+        """The exponent of prod chi_perp; None where that is no power of the depth."""
         return self.background.p_perp
 
     @property
@@ -115,8 +120,24 @@ class FlowSolution:
         return self.system(1).homogeneous_exponent(chi_parallel())
 
     @property
-    def onset(self) -> float | None:
-        return onset_depth(self.system(2).background)  # type: ignore[arg-type]
+    def chi_perp(self) -> Series:
+        """chi_perp as a series in depth."""
+        system = self.system(1)
+        return system.evaluate(system.equations["Theta"].multiplier)
+
+    @property
+    def enters_late(self) -> bool:
+        """Whether a glance at the kernel's flow says that its leading term needs more than some ten layers to dominate:
+        where the next power, a_(m+1) y, is not small there. A reason to measure, not a measurement."""
+        flow = self.system(2).background
+        assert isinstance(flow, FlowingKernel)
+        m = flow.leading_power
+        following = [j for j in flow.flow if j > m]
+        if not following or flow.flow[m].free_symbols or flow.kappa.free_symbols:
+            return False
+        j = following[0]
+        ratio = abs(float(flow.flow[j] / flow.flow[m])) ** (1 / (j - m)) * abs(float(flow.kappa))
+        return bool(ratio**m > LATE)
 
     def series(self, name: str, order: int) -> tuple[System, Series]:
         """The tensor known for `order` powers of 1/l, its leading one included."""
@@ -149,17 +170,18 @@ def _result(system: System, name: str, found: Series, order: int, with_steps: bo
     p, poly = found.leading
     logs = max(m[0] for m in poly)
     top = ring.polynomials.from_dict({(0, *m[1:]): c for m, c in poly.items() if m[0] == logs})
-    terms = []
+    powers = []
     for exponent, c in found:
         inner = sp.collect(final(found.coefficient_expr(c)), sp.log(ell), tidy)
-        terms.append(inner * ell ** -(final(ring.exponent_expr(exponent))))
+        powers.append((final(ring.exponent_expr(exponent)), inner))
+    terms = [inner * ell**-exponent for exponent, inner in powers]
     lead = ring.exponent_expr(p)
     steps: list[Step] = []
     if with_steps:
         assert isinstance(system.background, FlowingKernel)
         steps = kernel_steps(system.background)
         if name != "K":
-            steps.append(rate_step(system))
+            steps.append(rate_step(system.rates.rule, *system.rates.expressions))
             steps += [tensor_step(system, n) for n in needed(system.equations, name)]
     return Asymptotics(
         tensor=name,
@@ -167,6 +189,7 @@ def _result(system: System, name: str, found: Series, order: int, with_steps: bo
         log_power=logs,
         coefficient=tidy(final(found.coefficient_expr(top))),
         series=sp.Add(*terms, evaluate=False) if len(terms) > 1 else terms[0],
+        powers=tuple(powers),
         remainder=final(lead + order),
         free_constants={n: meaning(n) for n in found.used_names() if n.startswith("c_")},
         steps=tuple(steps),
@@ -174,9 +197,10 @@ def _result(system: System, name: str, found: Series, order: int, with_steps: bo
     )
 
 
-def meaning(constant: str) -> str:
+def meaning(constant: str) -> Words:
     """What fixes a free constant."""
-    return f"fixed by the initial data of {constant.removeprefix('c_')}; fit it with derive.depth.fit_constants"
+    tensor = TensorSymbol(constant.removeprefix("c_"))
+    return said("fixed by the initial data of {}; fit it with {}", tensor, Verbatim("derive.depth.fit_constants"))
 
 
 class ConstantSolution:
@@ -218,7 +242,7 @@ class ConstantSolution:
         value = self._exact[name]
         steps = self._steps(name) if with_steps else ()
         if value == 0:
-            return Asymptotics(name, None, 0, sp.S.Zero, sp.S.Zero, None, steps=steps)
+            return Asymptotics(name, None, 0, sp.S.Zero, sp.S.Zero, steps=steps)
         polynomial = sp.Poly(value, ell)
         return Asymptotics(
             name,
@@ -238,31 +262,19 @@ class ConstantSolution:
         system = System(self.admitted, background, self.rates, fixed)
         found = system.solve(name)
         if not found:
-            return Asymptotics(name, None, 0, sp.S.Zero, sp.S.Zero, None)
+            return Asymptotics(name, None, 0, sp.S.Zero, sp.S.Zero)
         return _result(system, name, found.truncate(found.lead + order), order, False)
 
     def _steps(self, name: str) -> tuple[Step, ...]:
         assert self._exact is not None
-        rate_b, rate_W = self.rates.expressions
-        C_b, C_W = self.problem.C_b, self.problem.C_W
+        stays = equal(TensorSymbol("K", "ell"), self.kernel)
+        given = (equal(symbols.C_b, self.problem.C_b), equal(symbols.C_W, self.problem.C_W), stays)
         steps = [
-            Step(
-                f"Criticality: C_b = {C_b}, C_W = {C_W}; the kernel is the same in every layer, every multiplier is 1.",
-                rf"C_b = {sp.latex(C_b)},\quad C_W = {sp.latex(C_W)},\quad K^{{(\ell)}} = K",
-            ),
-            Step(
-                f"Learning rates ({self.rates.rule}): lambda_b^(l) = {rate_b}, lambda_W^(l) = {rate_W}.",
-                rf"\lambda_b^{{(\ell)}} = {sp.latex(rate_b)},\quad \lambda_W^{{(\ell)}} = {sp.latex(rate_W)}",
-            ),
+            Step(said("Criticality; the kernel is the same in every layer, every multiplier is 1"), given),
+            rate_step(self.rates.rule, *self.rates.expressions),
         ]
         for n in needed(self.admitted.equations, name):
-            form = self._exact[n] if self.digits else sp.factor(self._exact[n])
-            steps.append(
-                Step(
-                    f"{n}' - {n} is a polynomial in the layer; summed from the first layer on, {n} = {form}.",
-                    rf"{n}^{{(\ell)}} = {sp.latex(form)}",
-                )
-            )
+            steps.append(exact_step(n, self._exact[n] if self.digits else sp.factor(self._exact[n])))
         return tuple(steps)
 
 

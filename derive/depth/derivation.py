@@ -7,89 +7,105 @@ from collections.abc import Mapping
 import sympy as sp
 
 from derive.depth.background import FlowingKernel
-from derive.depth.result import Step
 from derive.depth.series import Series
 from derive.depth.tensor_recursions import Equation, System, constant_name
-from derive.symbols import C_W, C_b, ell
+from derive.notation import K_STAR, KAPPA, Y_NEXT, TensorSymbol, Y
+from derive.steps import Formula, Notation, Step, as_written, equal, formula, said
+from derive.symbols import C_W, C_b, K, ell
 
-SYMBOL = {"Theta": r"\Theta", "G1": r"{G^{\{1\}}}", "H1": r"{H^{\{1\}}}"}
-
-
-def short(expression: sp.Expr) -> sp.Expr:
-    """Floating-point numbers rounded for reading."""
-    return expression.xreplace({f: sp.Float(f, 10) for f in expression.atoms(sp.Float)})
+LAYER_RATES = (sp.Symbol("lambda_b^(l)"), sp.Symbol("lambda_W^(l)"))
 
 
 def first_terms(series: Series, count: int = 2) -> sp.Expr:
-    """The leading terms, for display."""
-    parts = [series.coefficient_expr(c) * ell ** (-series.ring.exponent_expr(p)) for p, c in list(series)[:count]]
-    return short(sp.Add(*parts))
+    """The leading terms, in their order."""
+    ring = series.ring
+    known = {symbol: value for symbol, (value, _) in ring.irrationals.items() if not value.free_symbols}
+    parts = [series.coefficient_expr(c) * ell ** (-ring.exponent_expr(p)) for p, c in list(series)[:count]]
+    return as_written(*(part.xreplace(known) for part in parts))
+
+
+def expanded(left: sp.Expr, series: Series, count: int = 2) -> Formula:
+    """left = leading terms + ..."""
+    return equal(left, first_terms(series, count), open_ended=True, order="none")
 
 
 def kernel_steps(background: FlowingKernel) -> list[Step]:
     """Criticality, the flow and its solution."""
-    b, w = (short(background.constants[c]) for c in (C_b, C_W))
-    y = sp.Symbol("y")
-    star = short(background.point.K_star)
-    m = background.leading_power
-    shown = dict(list(background.flow.items())[:3])
-    flow = y + sp.Add(*(short(a) * y ** (j + 1) for j, a in shown.items()))
-    variable, variable_latex = {
-        (True, 1): ("y = K", "y = K"),
-        (False, 1): ("y = K - K*", r"y = K - K^\star"),
-        (True, 2): ("y = K^(1/2)", "y = K^{1/2}"),
-    }[(background.point.at_zero, int(1 / background.point.step))]
-    kernel = first_terms(background.kernel, 3)
-    resonance = sp.Rational(1, m) + 1
+    m, point = background.leading_power, background.point
+    star = point.K_star
+    values = tuple(
+        equal(s, v) for s, v in ((K_STAR, star), (C_b, background.constants[C_b]), (C_W, background.constants[C_W]))
+    )
+    variable = equal(Y, sp.sqrt(K) if point.step != 1 else K if point.at_zero else K - K_STAR)
+    shown = list(background.flow.items())[:3]
+    flow = equal(Y_NEXT, as_written(Y, *(a * Y ** (j + 1) for j, a in shown)), open_ended=True, order="none")
+    ansatz = equal(Y, KAPPA * ell ** -sp.Rational(1, m))
+    matched = ell ** -(sp.Rational(1, m) + 1)
+    scale = equal(KAPPA**m, -1 / (m * sp.Symbol(f"a_{m}")), -1 / (m * background.flow[m]))
+    root = () if m == 1 else (equal(KAPPA, background.kappa),)
     return [
+        Step(said("Criticality"), values),
+        Step(said("The kernel's recursion near the fixed point, with {}", variable), (flow,)),
+        Step(said("The ansatz {}: matching {} gives", ansatz, matched), (scale, *root)),
         Step(
-            f"Criticality: K* = {star}, C_b = {b}, C_W = {w}.",
-            rf"K^\star = {sp.latex(star)},\quad C_b = {sp.latex(b)},\quad C_W = {sp.latex(w)}",
-        ),
-        Step(
-            f"The kernel's recursion near the fixed point, with {variable}: y' = {flow} + ...",
-            rf"y^{{(\ell+1)}} = {sp.latex(flow)} + \dots,\qquad {variable_latex}",
-        ),
-        Step(
-            f"Ansatz y = kappa ell^(-1/{m}): matching ell^(-1/{m}-1) gives kappa^{m} = -1/({m} a_{m}), kappa = "
-            f"{short(background.kappa)}. The perturbation ell^(-{resonance}) is resonant (d/dell of the leading term): "
-            f"a logarithm and the free constant c_K enter there. K = {kernel} + ...",
-            rf"K^{{(\ell)}} = {sp.latex(kernel)} + \dots",
+            said(
+                "The perturbation {} of {} is resonant (it is {} of the leading term): a logarithm and the free "
+                "constant {} enter there, and",
+                matched,
+                Y,
+                Notation("d/dell", r"\tfrac{d}{d\ell}"),
+                sp.Symbol(constant_name("K")),
+            ),
+            (expanded(TensorSymbol("K", "ell"), background.kernel, 3),),
         ),
     ]
 
 
-def rate_step(system: System) -> Step:
-    b, w = system.rates.expressions
-    if system.rates.rule == "equivalence":
-        text = (
-            f"Equivalence principle: layer l contributes (lambda_b^(l) + lambda_W^(l) <ss>) (l/L)^(p_perp) to the NTK; "
-            f"all layers contribute equally, and O(1) in all, for lambda_b^(l) = {b}, lambda_W^(l) = {w}."
-        )
-    else:
-        text = f"Learning rates ({system.rates.rule}): lambda_b^(l) = {b}, lambda_W^(l) = {w}."
-    return Step(text, rf"\lambda_b^{{(\ell)}} = {sp.latex(b)},\quad \lambda_W^{{(\ell)}} = {sp.latex(w)}")
+def rate_equations(b: sp.Expr, w: sp.Expr) -> tuple[Formula, Formula]:
+    """lambda_b^(l) and lambda_W^(l)."""
+    return equal(LAYER_RATES[0], b), equal(LAYER_RATES[1], w)
+
+
+def rate_step(rule: str, b: sp.Expr, w: sp.Expr) -> Step:
+    """The learning rates, and for the equivalence principle why."""
+    if rule != "equivalence":
+        return Step(said("Learning rates ({})", rule), rate_equations(b, w))
+    told = (
+        "Equivalence principle: layer {} contributes {} to the NTK; all layers contribute equally, and O(1) in all, for"
+    )
+    share = Notation(
+        "(lambda_b^(l) + lambda_W^(l) <s s>) (l/L)^(p_perp)",
+        r"\left(\lambda_b^{(\ell)} + \lambda_W^{(\ell)} \left\langle\sigma\sigma\right\rangle\right)"
+        r"\left(\ell/L\right)^{p_\perp}",
+    )
+    return Step(said(told, ell, share), rate_equations(b, w))
 
 
 def tensor_step(system: System, name: str) -> Step:
     """One linear recursion: multiplier, source, homogeneous exponent, solution."""
     solution = system.solutions[name]
-    symbol = SYMBOL.get(name, name)
-    multiplier, source = first_terms(system.multipliers[name]), first_terms(system.sources[name], 1)
+    here, following = TensorSymbol(name, "ell"), TensorSymbol(name, "ell+1")
+    multiplier, source = sp.Symbol("m"), sp.Symbol("S")
     growth = solution.homogeneous
     if growth.exponent is None:
-        alone = f"the homogeneous solution decays exponentially (rate {growth.rate})"
+        alone = said("the homogeneous solution decays exponentially (rate {})", growth.rate)
     else:
-        h = system.ring.exponent_expr(growth.exponent)
-        alone = f"the homogeneous solution is {constant_name(name)} * ell^(-({h}))"
+        power = ell ** -system.ring.exponent_expr(growth.exponent)
+        alone = said("the homogeneous solution is {}", sp.Symbol(constant_name(name)) * power)
     resonance = ", and at its power the source is resonant: a logarithm appears" if solution.resonant else ""
-    result = first_terms(solution.series, 1)
-    return Step(
-        f"{name}' = m {name} + S with m = {multiplier} + ..., S = {source} + ...; {alone}{resonance}. "
-        f"{name} = {result} + ...",
-        rf"{symbol}^{{(\ell+1)}} = \left({sp.latex(multiplier)} + \dots\right) {symbol}^{{(\ell)}} + "
-        rf"{sp.latex(source)} + \dots \;\Rightarrow\; {symbol}^{{(\ell)}} = {sp.latex(result)} + \dots",
-    )
+    values = [expanded(multiplier, system.multipliers[name])]
+    values.append(expanded(source, system.sources[name], 1) if system.sources[name] else equal(source, 0))
+    values.append(expanded(here, solution.series, 1) if solution.series else equal(here, 0))
+    balance = equal(following, as_written(multiplier * here, source), order="none")
+    return Step(said("{}; {}{}", balance, alone, resonance), tuple(values))
+
+
+def exact_step(name: str, polynomial: sp.Expr) -> Step:
+    """A tensor over a kernel that stays: its increments summed."""
+    here, following = TensorSymbol(name, "ell"), TensorSymbol(name, "ell+1")
+    increment = formula(as_written(following, -here), order="none")
+    told = said("{} is a polynomial in the layer; summed from the first layer on", increment)
+    return Step(told, (equal(here, polynomial),))
 
 
 def needed(equations: Mapping[str, Equation], name: str) -> list[str]:
@@ -102,15 +118,3 @@ def needed(equations: Mapping[str, Equation], name: str) -> list[str]:
             found.add(current)
             pending += equations[current].depends_on
     return [n for n in equations if n in found]
-
-
-def onset_depth(background: FlowingKernel) -> float | None:
-    """The depth beyond which the leading term dominates: where the next power in the kernel's flow, a_(m+1) y, has
-    become smaller than the leading one; None where coefficients are symbols or the flow has one term only."""
-    m = background.leading_power
-    following = [j for j in background.flow if j > m]
-    if not following or background.flow[m].free_symbols or background.kappa.free_symbols:
-        return None
-    j = following[0]
-    small = abs(float(background.flow[j] / background.flow[m])) ** (1 / (j - m)) * abs(float(background.kappa))
-    return float(max(1.0, small**m))

@@ -19,6 +19,8 @@ from derive.gaussian import Bracket, Z, series, single_input_normal_form, value
 
 DIGITS = 30
 """Of the numbers that stand for brackets at K* > 0."""
+ZERO_DIGITS = 5
+"""A coefficient that is smaller than its neighbours by all but so many of the digits is zero."""
 
 
 @dataclass(frozen=True)
@@ -65,13 +67,16 @@ class FixedPoint:
 
     def _at_kernel(self, bracket: Bracket, order: int) -> PowerSeries:
         x = sp.Symbol("x")
-        moments = [self._number(Bracket(*bracket.args, *[Z(0)] * (2 * k))) for k in range(order + 1)]
+        known = max(order, 1)  # the next coefficient tells how small a zero is
+        moments = [self._number(Bracket(*bracket.args, *[Z(0)] * (2 * k))) for k in range(known + 1)]
         terms = {}
-        for n in range(order + 1):
+        for n in range(known + 1):
             hermite = sp.Poly(hermite_prob_poly(2 * n, x), x)
             total = sum(c * moments[m[0] // 2] / self.K_star ** (m[0] // 2) for m, c in hermite.terms())
             terms[n] = sp.Float(total / ((2 * self.K_star) ** n * sp.factorial(n)), DIGITS)
-        return PowerSeries(terms, order + 1)
+        sizes = {n: abs(c) * self.K_star**n for n, c in terms.items()}
+        least = max(sizes.values()) * sp.Float(10) ** (ZERO_DIGITS - DIGITS)
+        return PowerSeries({n: c if sizes[n] > least else sp.S.Zero for n, c in terms.items() if n <= order}, order + 1)
 
     def _number(self, bracket: sp.Expr) -> sp.Float:
         assert self.activation is not None

@@ -16,9 +16,11 @@ import sympy as sp
 
 from derive.activations import Activation
 from derive.activations import activation as make_activation
-from derive.critical import criticality
+from derive.critical import CriticalPoint, criticality
 from derive.depth.balance import NoApproach
 from derive.depth.critical_solution import ConstantSolution, FlowSolution, Problem, Solution, network_equations
+from derive.depth.derivation import expanded
+from derive.depth.exact_flow import ExactFlow, can_iterate, exact_flow, regime_note
 from derive.depth.expansion import DIGITS, FixedPoint
 from derive.depth.learning_rates import LearningRates, parse_rule
 from derive.depth.ratios import Ratio, ratios
@@ -27,7 +29,10 @@ from derive.errors import DeriveError
 from derive.gaussian import taylor_symbol
 from derive.given import Number, not_negative
 from derive.layout import Block, Table, Text
+from derive.notation import CHI_PERP, K_STAR, P_PERP, SIGMA, SIGMA_0, TensorSymbol
 from derive.results import Result, cell
+from derive.steps import Words, equal, relation, said, words
+from derive.symbols import K, ell
 
 GENERIC = {"generic": False, "generic odd": True}
 """Names that stand for any smooth activation with sigma(0) = 0, its Taylor coefficients symbolic."""
@@ -35,17 +40,23 @@ GENERIC = {"generic": False, "generic odd": True}
 
 @dataclass(frozen=True)
 class ExponentTable(Result):
-    """Exponents and leading coefficients of every tensor, and the dimensionless ratios."""
+    """Exponents and leading coefficients of every tensor, and the dimensionless ratios.
+
+    A half-stable activation's table also holds its `plateau` (K stays at K*: exact polynomials in l) and `finite`, the
+    exact recursions at layers that networks have, since its large-depth regime begins beyond them.
+    """
 
     activation: str
     universality_class: str
-    p_perp: sp.Expr
+    p_perp: sp.Expr | None
     p_parallel: sp.Expr | None
     rates: LearningRates
     tensors: Mapping[str, Asymptotics]
     ratios: Mapping[str, Ratio]
-    notes: tuple[str, ...] = ()
+    notes: tuple[Words, ...] = ()
     digits: int | None = None
+    plateau: ExponentTable | None = None
+    finite: ExactFlow | None = None
 
     @property
     def p_0(self) -> sp.Expr | None:
@@ -63,7 +74,9 @@ class ExponentTable(Result):
             "learning_rates": {"rule": self.rates.rule, "lambda_b": str(bias), "lambda_W": str(weight)},
             "tensors": {name: tensor.row() for name, tensor in self.tensors.items()},
             "ratios": {name: ratio.to_json() for name, ratio in self.ratios.items()},
-            "notes": list(self.notes),
+            "notes": [str(note) for note in self.notes],
+            **({} if self.plateau is None else {"plateau": self.plateau.to_json()}),
+            **({} if self.finite is None else {"finite_depth": self.finite.to_json()}),
         }
 
     def blocks(self) -> tuple[Block, ...]:
@@ -82,7 +95,11 @@ class ExponentTable(Result):
         return (Table(head, tuple(rows), caption), ratio_table, *map(Text, self.notes))
 
     def __str__(self) -> str:
-        lines = [f"{self.activation}: {self.universality_class}, p_perp = {self.p_perp}"]
+        head = (
+            f"{self.activation}: {self.universality_class}, p_perp = {self.p_perp if self.p_perp is not None else '-'}"
+        )
+        lines = [] if self.plateau is None else ["Plateau", str(self.plateau), "Large depth"]
+        lines += [head]
         lines += [f"  {t.tensor:6}{t.leading if t.exists else t.reason}" for t in self.tensors.values()]
         lines += [
             f"  {r.name}: {r.coefficient} * ell**({-r.exponent if r.exponent is not None else 0})"
@@ -154,6 +171,13 @@ def exponents(
     task = problem(activation, learning_rates, point, lambda_b, lambda_W, plateau)
     solved = solution(task)
     tensors = {name: _leading(solved, name) for name in network_equations()}
+    flat = finite = None
+    chosen = _critical_point(task, point)
+    if chosen is not None and chosen.universality_class == "half-stable" and not plateau:
+        sigma = make_activation(activation)
+        flat = exponents(activation, learning_rates, point, lambda_b, lambda_W, plateau=True)
+        if can_iterate(sigma) and not chosen.K_star.free_symbols:
+            finite = exact_flow(sigma, chosen, names=[n for n, t in tensors.items() if t.exists])
     return ExponentTable(
         activation if isinstance(activation, str) else make_activation(activation).name,
         task.universality_class,
@@ -162,9 +186,15 @@ def exponents(
         solved.rates,
         tensors,
         ratios(tensors),
-        _notes(solved),
+        _notes(solved, tensors, chosen),
         solved.digits,
+        flat,
+        finite,
     )
+
+
+def _critical_point(task: Problem, point: int) -> CriticalPoint | None:
+    return None if task.activation is None else criticality(task.activation).points[point]
 
 
 def _leading(solved: Solution, name: str) -> Asymptotics:
@@ -177,33 +207,52 @@ def _leading(solved: Solution, name: str) -> Asymptotics:
         return Asymptotics(name, reason=str(reason))
 
 
-def _notes(solved: Solution) -> tuple[str, ...]:
+def _notes(solved: Solution, tensors: Mapping[str, Asymptotics], point: CriticalPoint | None) -> tuple[Words, ...]:
+    notes = []
     if isinstance(solved, ConstantSolution):
         if solved.problem.plateau:
-            return (
-                "Plateau: K^(1) = K*, where the kernel stays; polynomials in l, exact for every l >= 1. This is what a "
-                "half-stable activation shows up to the depth at which K - K* and its drift matter.",
-                f"Coefficients are numbers of {solved.digits} digits, not closed forms.",
+            notes.append(
+                said(
+                    "Plateau: {}, where the kernel stays; polynomials in {}, exact for every {}. This is what a "
+                    "half-stable activation shows up to the depth at which {} and its drift matter.",
+                    equal(TensorSymbol("K", "1"), K_STAR),
+                    ell,
+                    relation(">=", ell, 1),
+                    K - K_STAR,
+                )
             )
-        return ("The kernel K is the same in every layer; where series are polynomials they hold for every l >= 1.",)
-    notes = []
+            notes.append(_in_digits(solved.digits))
+            return tuple(notes)
+        told = "The kernel {} is the same in every layer; where series are polynomials they hold for every {}."
+        return (said(told, K, relation(">=", ell, 1)),)
     task = solved.problem
-    onset = solved.onset if task.activation is not None else None
-    if task.universality_class == "half-stable" and onset is not None:
-        side = "above" if solved.background.kappa > 0 else "below"
+    if solved.p_perp is None:
         notes.append(
-            f"Half-stable: this holds for kernels that approach K* from {side}, and only at depths well beyond "
-            f"l ~ {onset:.2g} (where the quadratic term of the kernel's flow takes over), for tensors that carry "
-            f"powers of chi_perp beyond l ~ {onset * max(1.0, abs(float(solved.p_perp))):.2g}. Shallower networks are "
-            "not in this regime: iterate the exact recursions, or see the plateau, where K stays at K*."
+            said(
+                "{} does not exist: {}, so that its product over the layers is no power of the depth.",
+                P_PERP,
+                expanded(CHI_PERP, solved.chi_perp),
+            )
         )
-    elif onset is not None and onset > 10:
-        notes.append(f"The leading terms dominate at depths well beyond l ~ {onset:.2g}.")
+    if task.universality_class == "half-stable":
+        side = "above" if solved.background.kappa > 0 else "below"
+        told = "Half-stable: the large-depth terms are for kernels that approach {} from {}. {}"
+        if point is not None and task.activation is not None:
+            measured = regime_note(task.activation, point, tensors, solved.rates.with_exponent(solved.p_perp))
+            notes.append(said(told, K_STAR, side, measured))
+    elif task.activation is not None and point is not None and solved.enters_late:
+        notes.append(regime_note(task.activation, point, tensors, solved.rates.with_exponent(solved.p_perp)))
     if solved.digits is not None:
-        notes.append(f"Coefficients are numbers of {solved.digits} digits, not closed forms.")
+        notes.append(_in_digits(solved.digits))
     if task.activation is None:
-        notes.append("Generic sigma with sigma(0) = 0 and a_1 < 0; terms are ordered as for p_perp a little below 1.")
+        told = "Generic {} with {} and {}; terms are ordered as for {} a little below 1."
+        slope = relation("<", sp.Symbol("a_1"), 0)
+        notes.append(said(told, SIGMA, equal(SIGMA_0, 0), slope, P_PERP))
     return tuple(notes)
+
+
+def _in_digits(digits: int | None) -> Words:
+    return words(f"Coefficients are numbers of {digits} digits, not closed forms.")
 
 
 def asymptotics(

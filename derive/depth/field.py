@@ -11,6 +11,8 @@ from typing import Any
 import sympy as sp
 from sympy.polys.constructor import construct_domain
 
+from derive.depth.precision import MeasuredField
+
 GAUSS_ROOT = sp.Symbol("_g", positive=True)
 """Stands for sqrt(2/pi), the one irrational number in half-line moments of a Gaussian."""
 
@@ -37,7 +39,7 @@ class Field:
         floats = [f for e in exprs for f in e.atoms(sp.Float)]
         if floats:
             digits = int(min(f._prec for f in floats) / 3.3219280948873626)
-            return cls(sp.RealField(prec=min(f._prec for f in floats)), digits)
+            return cls(MeasuredField(min(f._prec for f in floats)), digits)
         domain, _ = construct_domain([sp.S.Half, *exprs], field=True, extension=True)
         if not domain.is_EX:
             return cls(_rational(domain))
@@ -62,8 +64,8 @@ class Field:
         if self._gauss_root:
             expr = _to_gauss_root(expr)
         if self.digits is not None:
-            expr = sp.N(expr, self.digits + 3)
-        elif not self.domain.is_EX:
+            return self.domain.from_sympy(expr)
+        if not self.domain.is_EX:
             expr = sp.together(expr)
         return self.domain.convert(self.domain.from_sympy(expr))
 
@@ -71,15 +73,13 @@ class Field:
         expr = self.domain.to_sympy(element)
         if self._gauss_root:
             expr = sp.expand(sp.cancel(expr)).subs(GAUSS_ROOT, sp.sqrt(2 / sp.pi))
-        if self.digits is not None and expr.is_Float:
-            expr = sp.Float(expr, self.digits)
         return expr
 
     def negligible(self, element: Any) -> bool:
-        """Whether a coefficient is zero: exactly, or within the rounding of a floating-point field."""
+        """Whether a coefficient is zero: exactly, or within the error that its own arithmetic left in it."""
         if self.digits is None:
             return self.domain.is_zero(element) if not self.domain.is_EX else sp.simplify(element.ex) == 0
-        return abs(element) < 10.0 ** (-0.75 * self.digits)
+        return bool(element.is_zero)
 
     def fraction(self, element: Any) -> Fraction | None:
         """The element as a fraction if it is one, else None."""

@@ -15,6 +15,7 @@ from typing import Any
 import sympy as sp
 
 from derive.errors import DeriveError
+from derive.notation import P_PERP
 from derive.symbols import L, ell, lambda_b, lambda_W
 
 
@@ -32,6 +33,12 @@ class LearningRates:
         """lambda_b^(l) and lambda_W^(l) as functions of the layer."""
         common = L**-self.depth
         return lambda_b * ell**-self.bias * common, lambda_W * ell**-self.weight * common
+
+    def with_exponent(self, p_perp: sp.Expr | None) -> LearningRates:
+        """The symbol p_perp, which stands for an irrational exponent, replaced by its value."""
+        known = {} if p_perp is None else {P_PERP: p_perp}
+        bias, weight, depth = (sp.expand(e.xreplace(known)) for e in (self.bias, self.weight, self.depth))
+        return LearningRates(bias, weight, depth, self.rule)
 
 
 def equivalence(p_perp: sp.Expr, p_ss: sp.Expr) -> LearningRates:

@@ -12,19 +12,10 @@ import sympy as sp
 from derive.errors import DeriveError
 from derive.given import Number, number
 from derive.layout import Block, Equation, Text
+from derive.notation import TensorSymbol, latex
 from derive.results import Result
+from derive.steps import Step, Words
 from derive.symbols import ell
-
-
-@dataclass(frozen=True)
-class Step:
-    """One step of a derivation, in words and in LaTeX."""
-
-    text: str
-    latex: str
-
-    def __str__(self) -> str:
-        return self.text
 
 
 @dataclass(frozen=True)
@@ -33,7 +24,8 @@ class Asymptotics(Result):
 
     `remainder` is the exponent of the first power left out (times logarithms); None where the series is exact in l.
     `digits` is None for exact coefficients, else the number of digits they were computed with. A tensor that vanishes
-    identically has coefficient 0 and no exponent; one that does not exist has a `reason`.
+    identically has coefficient 0 and no exponent; one that does not exist has a `reason`. `powers` are the terms of
+    the series as (exponent, coefficient): a power of 1/l and what multiplies it, powers of log(l) included.
     """
 
     tensor: str
@@ -42,10 +34,11 @@ class Asymptotics(Result):
     coefficient: sp.Expr | None = None
     series: sp.Expr | None = None
     remainder: sp.Expr | None = None
-    free_constants: Mapping[str, str] = field(default_factory=dict)
+    free_constants: Mapping[str, Words] = field(default_factory=dict)
     steps: tuple[Step, ...] = ()
     digits: int | None = None
     reason: str | None = None
+    powers: tuple[tuple[sp.Expr, sp.Expr], ...] = ()
 
     @property
     def exists(self) -> bool:
@@ -77,11 +70,11 @@ class Asymptotics(Result):
 
     def equation_latex(self) -> str:
         """The series as an equation, without an environment."""
-        symbol = tensor_tex(self.tensor)
+        left = latex(TensorSymbol(self.tensor, "ell"))
         if self.series is None:
-            return rf"{symbol}^{{(\ell)}} \text{{ does not exist}}"
-        tail = "" if self.remainder is None else rf" + O\left(\ell^{{{sp.latex(-self.remainder)}}}\right)"
-        return rf"{symbol}^{{(\ell)}} = {sp.latex(self.series)}{tail}"
+            return rf"{left} \text{{ does not exist}}"
+        tail = "" if self.remainder is None else rf" + O\left({latex(ell**-self.remainder)}\right)"
+        return f"{left} = {latex(self.series, order='none')}{tail}"
 
     @property
     def remainder_text(self) -> str:
@@ -103,7 +96,7 @@ class Asymptotics(Result):
             "remainder": self.remainder_text if self.exists else None,
             "free_constants": list(self.free_constants),
             "free_constant_meanings": dict(self.free_constants),
-            "steps": [{"text": s.text, "latex": s.latex} for s in self.steps],
+            "steps": [step.to_json() for step in self.steps],
         }
 
     def row(self) -> dict[str, object]:

@@ -32,6 +32,11 @@ class _Atom(sp.Expr):
         return self.args[0]
 
 
+def _alone(atom: _Atom, printer: object) -> bool:
+    """Whether a label goes without saying: that of the single input, for a printer of single-input formulas."""
+    return bool(getattr(printer, "single_input", False) and atom.label == 0)
+
+
 class Sigma(_Atom):
     """sigma^(order)(z_label); `function` names another activation where a layer has several (tau)."""
 
@@ -51,13 +56,15 @@ class Sigma(_Atom):
         name = self.args[2].name
         symbol = {"sigma": r"\sigma", "tau": r"\tau"}.get(name, rf"\mathrm{{{name}}}")
         order = self.order
-        return f"{symbol}{_PRIMES.get(order, f'^{{({order})}}')}_{{{self.label}}}"
+        return f"{symbol}{_PRIMES.get(order, f'^{{({order})}}')}" + (
+            "" if _alone(self, printer) else f"_{{{self.label}}}"
+        )
 
     def _sympystr(self, printer: object) -> str:
         name = self.args[2].name
         order = self.order
         tail = "'" * order if order <= 4 else f"^({order})"
-        return f"{'s' if name == 'sigma' else name}{self.label}{tail}"
+        return f"{'s' if name == 'sigma' else name}{'' if _alone(self, printer) else self.label}{tail}"
 
     def __str__(self) -> str:
         return self._sympystr(None)
@@ -72,10 +79,10 @@ class Z(_Atom):
         return sp.Expr.__new__(cls, sympify(label))
 
     def _latex(self, printer: object) -> str:
-        return f"z_{{{self.label}}}"
+        return "z" if _alone(self, printer) else f"z_{{{self.label}}}"
 
     def _sympystr(self, printer: object) -> str:
-        return f"z{self.label}"
+        return "z" if _alone(self, printer) else f"z{self.label}"
 
     def __str__(self) -> str:
         return self._sympystr(None)
@@ -112,7 +119,7 @@ class Bracket(sp.Expr):
         return r"\left\langle " + " ".join(a._latex(printer) for a in self.args) + r" \right\rangle"
 
     def _sympystr(self, printer: object) -> str:
-        return "<" + " ".join(str(a) for a in self.args) + ">"
+        return "<" + " ".join(a._sympystr(printer) for a in self.args) + ">"
 
     def __str__(self) -> str:
         return self._sympystr(None)

@@ -24,9 +24,10 @@ from derive.depth.series import DepthRing, Series
 from derive.errors import DeriveError
 from derive.gaussian import Sigma, exact, expect
 from derive.nearby.behaviour import Behaviour
+from derive.notation import PSI
+from derive.steps import Notation, Words, said
 from derive.symbols import K, ell, lambda_b, lambda_W
 
-PSI = sp.Symbol("psi", positive=True)
 K_MINUS = sp.Symbol("K_minus", positive=True)
 """The other input's kernel; K is the training input's."""
 PSI_CONSTANT, NTK_CONSTANT = "c_psi", "c_Theta"
@@ -81,7 +82,7 @@ class FiniteAngle:
     cos_zeta: sp.Expr
     robustness: Behaviour
     variance: Behaviour
-    notes: tuple[str, ...] = ()
+    notes: tuple[Words, ...] = ()
 
 
 def psi_flow(functions: AngleFunctions, order: int) -> dict[int, sp.Expr]:
@@ -163,9 +164,10 @@ def finite_angle(activation: Activation | str, learning_rates: Any = "equivalenc
         raise DeriveError("the NTK's angle does not settle to a constant")
     robustness = Behaviour(sp.S.Zero, 0, sp.simplify(cos_zeta - 1))
     variance = Behaviour(sp.S.Zero, 0, sp.factor(K * (1 - cos_zeta) ** 2))
+    compared = Notation("Theta_(-+)/Theta_(++)", r"\Theta_{-+}/\Theta_{++}")
     notes = (
-        f"For unequal norms Theta_(-+)/Theta_(++) tends to {ratio}, with K the training input's kernel.",
-        "This holds at finite angle, for any separation of the inputs; the angle falls as 1/l.",
+        said("For unequal norms {} tends to {}, with {} the training input's kernel.", compared, ratio, K),
+        said("This holds at finite angle, for any separation of the inputs; the angle falls as {}.", 1 / ell),
     )
     return FiniteAngle(sigma.name, functions, rates, psi.to_sympy(), ratio, cos_zeta, robustness, variance, notes)
 
@@ -177,7 +179,7 @@ def _linear(sigma: Activation, rates: LearningRates) -> FiniteAngle:
     cos_zeta = (lambda_b + kernel * sp.cos(PSI)) / (lambda_b + kernel)
     robustness = sp.factor(sp.simplify(cos_zeta - 1))
     variance = sp.factor(sp.simplify(K * (1 - 2 * cos_zeta * sp.cos(PSI) + cos_zeta**2)))
-    note = ("The angle psi is the same in every layer: these are exact at any depth.",)
+    note = (said("The angle {} is the same in every layer: these are exact at any depth.", PSI),)
     return FiniteAngle(
         sigma.name,
         functions,

@@ -24,7 +24,10 @@ from derive.nearby.behaviour import Behaviour, quotient
 from derive.nearby.deviation import Deviation
 from derive.nearby.flow import flow_solution
 from derive.network.component import Component
+from derive.notation import PSI
 from derive.results import Result
+from derive.steps import Words, equal, said, words
+from derive.symbols import K
 
 s = sp.Symbol("s", real=True)
 """Where the test input is: s = 1 at x_+, s = 0 at x_-."""
@@ -86,7 +89,7 @@ class Starpolation(Result):
     rates: LearningRates | None
     curvature: Behaviour | None
     mean: sp.Expr
-    notes: tuple[str, ...] = ()
+    notes: tuple[Words, ...] = ()
 
     def to_json(self) -> dict[str, object]:
         return {
@@ -96,7 +99,7 @@ class Starpolation(Result):
             "mean_latex": sp.latex(self.mean),
             "curvature": None if self.curvature is None else self.curvature.to_json(),
             "learning_rates": None if self.rates is None else self.rates.rule,
-            "notes": list(self.notes),
+            "notes": [str(note) for note in self.notes],
         }
 
     def blocks(self) -> tuple[Block, ...]:
@@ -117,7 +120,7 @@ def starpolation(
     sigma = make_activation(activation)
     if sigma.scale_invariant is not None:
         if sigma.scale_invariant[0] == sigma.scale_invariant[1]:
-            note = "Deep linear networks interpolate linearly, exactly and at every depth: (10.104)."
+            note = words("Deep linear networks interpolate linearly, exactly and at every depth: (10.104).")
             return Starpolation(sigma.name, "scale-invariant", None, None, s * y_plus + (1 - s) * y_minus, (note,))
         return _at_finite_angle(sigma, learning_rates)
     solved = flow_solution(sigma, learning_rates, point)
@@ -140,8 +143,11 @@ def _at_finite_angle(sigma: Activation, learning_rates: Any) -> Starpolation:
     training = sp.Matrix([[1, angle.cos_zeta], [angle.cos_zeta, 1]])
     test = angle.ratio.xreplace({K_MINUS: sp.Symbol("K_s", positive=True)}) * sp.ones(1, 2)
     mean = sp.factor((test * training.inv() * sp.Matrix([y_plus, y_minus]))[0])
-    notes = (
-        "At finite angle and great depth, for a test input that is not one of the training inputs: K is their kernel, "
-        "K_s that of the test input, K_s = K (1 - 2 s (1-s) (1 - cos psi)) with psi the angle of the training inputs.",
+    K_s = sp.Symbol("K_s", positive=True)
+    told = (
+        "At finite angle and great depth, for a test input that is not one of the training inputs: {} is their kernel, "
+        "{} that of the test input, {} with {} the angle of the training inputs."
     )
+    between = equal(K_s, K * (1 - 2 * s * (1 - s) * (1 - sp.cos(PSI))))
+    notes = (said(told, K, K_s, between, PSI),)
     return Starpolation(sigma.name, "scale-invariant", angle.rates, None, mean, notes)

@@ -51,7 +51,7 @@ def kinked_flow(sigma: Activation, learning_rates: Any, point: int = 0) -> Kinke
     functions = angle_functions(tangent(sigma))
     kernel, ntk = solved.tensor("K"), solved.tensor("Theta")
     p_0, p_ntk, p_perp = kernel.exponent, ntk.exponent, solved.p_perp
-    assert p_0 is not None and p_ntk is not None and kernel.coefficient is not None
+    assert p_0 is not None and p_ntk is not None and p_perp is not None and kernel.coefficient is not None
     constant = -(1 + (p_0 - p_perp) / 2) / psi_flow(functions, 1)[1]
     drift = slope_coefficient(functions) * constant
     cos_zeta = sp.simplify((p_perp - p_ntk) / (p_perp - p_ntk - drift))

@@ -19,6 +19,8 @@ from derive.nearby.flow import flow_solution
 from derive.nearby.kinked import kinked_flow
 from derive.network.component import Component
 from derive.results import Result
+from derive.steps import Verbatim, Words, said
+from derive.symbols import L, ell
 
 
 @dataclass(frozen=True)
@@ -28,11 +30,11 @@ class Generalization(Result):
 
     activation: str
     universality_class: str
-    p_perp: sp.Expr
+    p_perp: sp.Expr | None
     rates: LearningRates
     robustness: Behaviour
     variance: Behaviour
-    notes: tuple[str, ...] = ()
+    notes: tuple[Words, ...] = ()
 
     def to_json(self) -> dict[str, object]:
         bias, weight = self.rates.expressions
@@ -43,7 +45,7 @@ class Generalization(Result):
             "learning_rates": {"rule": self.rates.rule, "lambda_b": str(bias), "lambda_W": str(weight)},
             "robustness": self.robustness.to_json(),
             "variance": self.variance.to_json(),
-            "notes": list(self.notes),
+            "notes": [str(note) for note in self.notes],
         }
 
     def blocks(self) -> tuple[Block, ...]:
@@ -101,7 +103,8 @@ def generalization(
     separation = solved.tensor("ddTheta_2")
     if not separation.exists:
         kinked = kinked_flow(sigma, learning_rates, point)
-        note = f"The kink rules out the delta-expansion; this is at finite angle, which falls as {kinked.psi}/l."
+        told = "The kink rules out the delta-expansion; this is at finite angle, which falls as {}."
+        note = said(told, kinked.psi / ell)
         return Generalization(
             sigma.name,
             solved.problem.universality_class,
@@ -114,8 +117,9 @@ def generalization(
     robustness = quotient(separation, solved.tensor("Theta"), sp.Integer(-2))
     variance = quotient(solved.tensor("ddK_2"), None, sp.Integer(4))
     notes = []
-    if solved.problem.universality_class == "half-stable" and solved.onset is not None:
-        notes.append(f"Half-stable: the regime sets in at depths well beyond l ~ {solved.onset:.2g}.")
+    if solved.problem.universality_class == "half-stable":
+        told = "Half-stable: these are statements about {} to infinity; {} says how far off they are before."
+        notes.append(said(told, L, Verbatim("derive exponents")))
     return Generalization(
         sigma.name, solved.problem.universality_class, solved.p_perp, solved.rates, robustness, variance, tuple(notes)
     )

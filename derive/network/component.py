@@ -64,9 +64,12 @@ class Component(sp.Expr):
         return Component(self.name, *(table.get(label, label) for label in self.labels))
 
     def _latex(self, printer: object) -> str:
-        return component_latex(self.name, tuple(map(str, self.labels)))
+        alone = getattr(printer, "single_input", False) and set(self.labels) == {0}
+        return component_latex(self.name, tuple("" if alone else str(x) for x in self.labels))
 
     def _sympystr(self, printer: object) -> str:
+        if getattr(printer, "single_input", False) and set(self.labels) == {0}:
+            return self.name
         return f"{self.name}_{''.join(map(str, self.labels))}"
 
     def __str__(self) -> str:

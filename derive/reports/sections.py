@@ -106,7 +106,7 @@ def criticality_section(sigma: Activation, found: Criticality) -> Section:
         for left, number in ((r"K^\star", best.K_star), ("C_W", best.C_W), ("C_b", best.C_b)):
             if cell(number).startswith(r"\approx"):
                 blocks.append(Equation(f"{left} = {tex(number)}", "Exact."))
-    blocks.append(Steps("How they were found", tuple(block for step in found.steps for block in paragraph(step))))
+    blocks.append(Steps("How they were found", tuple(block for step in found.steps for block in paragraph(step.text))))
     if (picture := phase_figure(sigma, found)) is not None:
         blocks.append(picture)
     blocks.append(Code("found = a.criticality()\nprint(*found.points, *found.steps, sep='\\n')"))
