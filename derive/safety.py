@@ -41,7 +41,10 @@ IMPORTS: dict[str, Collection[str]] = {
 }
 """Modules that generated source may import, under the name it knows them by, and what it may take from them."""
 _PLAIN = {("jax", None), ("jax.numpy", "jnp")}
-_FROM = ("numeric.brackets", "numeric.generated.layer", "numeric.special_functions", "numeric.subscripts")
+_FROM = (
+    *("numeric.brackets", "numeric.functionals.rules", "numeric.generated.layer"),
+    *("numeric.special_functions", "numeric.subscripts"),
+)
 
 
 def _refuse(node: ast.AST) -> UnsafeSource:

@@ -33,6 +33,9 @@ def command(tensor: str, single_input: bool, equal_widths: bool, layer: str, lat
 
 
 def _show(found: dict[str, Any]) -> None:
+    if "functional" in found:
+        _show_functional(found)
+        return
     subscript = "".join(map(str, found["labels"]))
     click.echo(f"{found['tensor']}_{subscript} of layer l+1, from layer l, for {found['definition']}")
     click.echo("parameters are those of layer l+1; r = n_l/n_(l-1); <...> is over N(0, K); s1' = sigma'(z_1)\n")
@@ -44,3 +47,15 @@ def _show(found: dict[str, Any]) -> None:
     same = [f"{found['tensor']}_{''.join(map(str, labels))}" for labels in found["symmetries"]]
     if len(same) > 1 and len(set(subscript)) > 1:
         click.echo(f"symmetries  {' = '.join(same)}")
+
+
+def _show_functional(found: dict[str, Any]) -> None:
+    click.echo(f"{found['functional']} of layer l+1, from layer l, for {found['definition']}")
+    click.echo("parameters are those of layer l+1; r = n_l/n_(l-1); <...> is over N(0, K); s1' = sigma'(z_1)")
+    for note in found["notes"]:
+        click.echo(note)
+    click.echo("")
+    for number, term in enumerate(found["terms"]):
+        click.echo(f"  {'=' if number == 0 else '+'} {term['expression']}")
+    click.echo("\nsums over g are over the labels of the function that they differentiate")
+    click.echo(f"depends on  {' '.join(found['depends_on'])}")

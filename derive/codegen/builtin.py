@@ -1,10 +1,21 @@
-"""The committed modules: the layer step, the learning rates' rule, the training theory, one for each activation."""
+"""The committed modules: layer step, residual layers, learning rates' rule, training theory, one an activation."""
 
 from derive.activations import BUILTIN
-from derive.codegen.module import activation_module, layer_module, rule_module, training_module
+from derive.codegen.module import (
+    activation_module,
+    functionals_module,
+    layer_module,
+    rule_module,
+    training_module,
+)
 
 
 def builtin_modules() -> dict[str, str]:
     """{module name: source} of everything under numeric/generated/."""
-    shared = {"layer": layer_module(), "equivalence": rule_module(), "training": training_module()}
+    shared = {
+        "layer": layer_module(),
+        "functionals": functionals_module(),
+        "equivalence": rule_module(),
+        "training": training_module(),
+    }
     return shared | {name: activation_module(name, shared=True) for name in BUILTIN}

@@ -17,9 +17,10 @@ from derive import symbols
 from derive.codegen.printer import Printer
 from derive.errors import DeriveError
 from derive.gaussian.bracket import Bracket
-from derive.network import GRAM, TENSORS, Component, Recursion, initial, recursion
+from derive.network import GRAM, MLP, TENSORS, Component, Layer, Recursion, initial, recursion
+from derive.network.definition import xi
 
-PARAMETERS = (symbols.C_b, symbols.C_W, symbols.lambda_b, symbols.lambda_W, symbols.r)
+PARAMETERS = (symbols.C_b, symbols.C_W, symbols.lambda_b, symbols.lambda_W, symbols.r, xi)
 
 
 @dataclass(frozen=True)
@@ -132,9 +133,9 @@ def _order(text: dict[sp.Basic, str]) -> Callable[[sp.Expr], Any]:
     return key
 
 
-def step_source(tensor: str) -> str:
+def step_source(tensor: str, layer: Layer = MLP) -> str:
     """The function `step_<tensor>(p, s, m, t)`."""
-    rule = recursion(tensor)
+    rule = recursion(tensor, layer)
     need = needs(rule)
     shared, expression, text = _grouped(rule)
     subscript = "".join(_letters(rule)[sp.sympify(x)] for x in rule.labels)

@@ -73,6 +73,20 @@ def training_module() -> str:
     return _header(title, [], body, foreign=False)
 
 
+def functionals_module() -> str:
+    """The module of residual layers: kernels' steps and the recursions of functionals."""
+    from derive.codegen.functionals import functionals_source
+
+    names = "At, Rule, Term, carried, hat, product"
+    body = (
+        f"import jax\n\nfrom numeric.functionals.rules import {names}\n"
+        f"from numeric.subscripts import Values, Views\n\n\n{functionals_source()}"
+    )
+    return _header(
+        "Residual layers: every functional's recursion as derived from z' = xi z + b + W sigma(z).", [], body
+    )
+
+
 def activation_module(definition: str | Activation, tensors: Sequence[str] | None = None, shared: bool = False) -> str:
     """The module of an activation: stable sigma, the bracket engine's data, and the layer step of the tensors.
 

@@ -31,7 +31,7 @@ def no_label(label: Label) -> str:
 
 def term_latex(term: Term, name: Namer = label_latex) -> str:
     """One term: coefficient, sums, brackets at K^(l), tensors of layer l."""
-    pieces = [] if term.coefficient == 1 else [_coefficient(term.coefficient)]
+    pieces = [] if term.coefficient == 1 else [coefficient_latex(term.coefficient)]
     if term.summed:
         pieces.append(rf"\sum_{{{','.join(map(name, term.summed))}}}")
     pieces += _powers(_average(average, name) for average in term.averages)
@@ -53,12 +53,13 @@ def equation_latex(tensor: str, labels: tuple[int, ...], terms: tuple[Term, ...]
 
 def _average(average: Average, name: Namer) -> str:
     derivative = " ".join(rf"\partial_{{{name(g)}}}" for g in average.derivatives)
-    atoms = " ".join(_activation(atom, name) for atom in average.atoms)
+    atoms = " ".join(activation_latex(atom, name) for atom in average.atoms)
     body = rf"{derivative} ({atoms})" if derivative else atoms
     return rf"\left\langle {body} \right\rangle_{{K^{{(\ell)}}}}"
 
 
-def _activation(atom: Atom, name: Namer) -> str:
+def activation_latex(atom: Atom, name: Namer) -> str:
+    """sigma'_delta."""
     label, order, function = atom
     symbol = _FUNCTIONS.get(function, rf"\mathrm{{{function}}}")
     primes = r"\prime" * order if order <= 3 else f"({order})"
@@ -67,7 +68,8 @@ def _activation(atom: Atom, name: Namer) -> str:
     return f"{text}_{{{subscript}}}" if subscript else text
 
 
-def _coefficient(coefficient: sp.Expr) -> str:
+def coefficient_latex(coefficient: sp.Expr) -> str:
+    """Hyperparameters with their layer, the width ratio spelled out."""
     rational, rest = coefficient.as_coeff_Mul()
     text = [] if rational == 1 else ["-" if rational == -1 else sp.latex(rational)]
     powers = {base: power for base, power in rest.as_powers_dict().items() if base != 1}

@@ -7,7 +7,18 @@ from dataclasses import dataclass
 from derive import network
 from derive.errors import DeriveError
 from derive.layout import Block, Equation
-from derive.network import LAYERS, ForwardTerm, Layer, Recursion, forward_equation, forward_object
+from derive.network import (
+    LAYERS,
+    TENSORS,
+    ForwardTerm,
+    FunctionalRecursion,
+    Layer,
+    Recursion,
+    forward_equation,
+    forward_object,
+    functional_recursion,
+    is_persistent,
+)
 from derive.network.forward_equation import term_latex
 from derive.network.forward_text import left_text, term_text
 from derive.results import Result
@@ -63,13 +74,20 @@ def forward(object: str, layer: str | Layer = "mlp") -> ForwardEquation:
 
 def recursion(
     tensor: str, single_input: bool = False, equal_widths: bool = False, layer: str | Layer = "mlp"
-) -> Recursion:
+) -> Recursion | FunctionalRecursion:
     """Derive the recursion of a tensor: K Theta V G1 D F H1 A B P Q R S T U.
+
+    Where neurons persist (a residual layer), that of the tensor's functional of one-neuron functions.
 
     >>> recursion("Theta", single_input=True).expression
     C_W*<s0' s0'>*Theta_00 + lambda_W*<s0 s0> + lambda_b
     """
-    found = network.recursion(tensor, definition(layer))
+    form = definition(layer)
+    found: Recursion | FunctionalRecursion
+    if is_persistent(form) and tensor in TENSORS and TENSORS[tensor].order:
+        found = functional_recursion(tensor, form)
+    else:
+        found = network.recursion(tensor, form)
     if single_input:
         found = found.single_input()
     return found.equal_widths() if equal_widths else found

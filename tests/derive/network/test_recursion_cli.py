@@ -62,7 +62,6 @@ def test_forward_json():
     ("arguments", "message"),
     [
         (["recursion", "Z"], "there is no tensor 'Z'"),
-        (["recursion", "V", "--layer", "residual"], "do not close among themselves"),
         (["forward", "W"], "there is no object 'W'"),
     ],
 )

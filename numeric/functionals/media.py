@@ -1,0 +1,167 @@
+"""What the tables of functionals evolve in: kernels of all layers, brackets within a layer and between two layers.
+
+A neuron's whole path z^(1), ..., z^(L) is Gaussian at infinite width, with covariance K^(l, m)_ab = (product of the
+skips from l to m) K^(l)_ab, so that a bracket of activations of two layers is one of 2N labels. Each pair of layers
+takes one evaluation of four-point brackets: (L - 1)(L - 2)/2 in all, beside the L - 1 of single layers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from itertools import pairwise
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from numeric.brackets import Functions, Plan, entries, make_plan, pair_brackets, tensor, unique_quadruples
+from numeric.brackets.patterns import Pattern
+from numeric.errors import NumericError
+from numeric.evaluation.inputs import HYPERPARAMETERS, Parameters
+from numeric.functionals.tables import Media, Needs, Pair
+from numeric.generated.functionals import step_K, step_Theta
+from numeric.generated.layer import first_K, first_Theta
+from numeric.subscripts import Values, View
+
+Array = jax.Array
+
+
+def values(parameters: Parameters, skip: Array, widths: tuple[int, ...]) -> dict[str, Array]:
+    """C_b, C_W, lambda_b, lambda_W, r, xi as arrays of L values."""
+    ratios = [1.0, *(new / old for old, new in pairwise(widths))]
+    found = {name: getattr(parameters, name) for name in HYPERPARAMETERS}
+    return found | {"r": jnp.asarray(ratios, skip.dtype), "xi": skip}
+
+
+def first_kernels(X: Array, own: dict[str, Array]) -> tuple[Array, Array]:
+    gram = View(X @ X.T / X.shape[1], 2)
+    start = {name: array[0] for name, array in own.items()}
+    return first_K(start, gram), first_Theta(start, gram)
+
+
+def next_kernels(functions: Functions, plan: Plan, K: Array, Theta: Array, own: Values) -> tuple[Array, Array]:
+    """K and Theta of the next layer, as derived."""
+    found = pair_brackets(functions, K, [(0, 0), (1, 1)], plan.pairs)
+    s = {"00": View(found[0, 0], 2), "11": View(found[1, 1], 2)}
+    t = {"K": View(K, 2), "Theta": View(Theta, 2)}
+    return step_K(own, s, {}, t), step_Theta(own, s, {}, t)
+
+
+def skip_products(skip: Array) -> Array:
+    """(m, l): the product of the skips into the layers l+1, ..., m; one for m = l, zero for m < l."""
+    depth = skip.shape[0]
+    inside = jnp.arange(depth)[:, None] > jnp.arange(depth)[None, :]  # (k, l): the skip into k > l counts
+    factors = jnp.where(inside, skip[:, None], 1.0)
+    return jnp.where(inside | jnp.eye(depth, dtype=bool), jnp.cumprod(factors, axis=0), 0.0)
+
+
+def layer_pairs(depth: int) -> tuple[np.ndarray, np.ndarray]:
+    """Indices (m, l) of the pairs of hidden layers, m > l."""
+    return np.tril_indices(depth - 1, -1)
+
+
+def joint(K: Array, products: Array) -> Array:
+    """The covariances (pair, 2N, 2N) of two layers: labels of l first, then those of m."""
+    upper, lower = layer_pairs(K.shape[0])
+    between = products[upper, lower][:, None, None] * K[lower]
+    return jnp.concatenate(
+        [
+            jnp.concatenate([K[lower], between], axis=2),
+            jnp.concatenate([between, K[upper]], axis=2),
+        ],
+        axis=1,
+    )
+
+
+def patterns(fours: tuple[tuple[Pair, Pair], ...]) -> tuple[Pattern, ...]:
+    """The derivative patterns that the bracket engine has to provide, each sorted."""
+    found = set()
+    for a, b in fours:
+        i, j, k, l = sorted(a + b)
+        found.add((i, j, k, l))
+    return tuple(sorted(found))
+
+
+def kernels(functions: Functions, plan: Plan, X: Array, own: dict[str, Array]) -> tuple[Array, Array]:
+    """K and Theta of all layers, (L, N, N), with one plan for the pairs of all of them."""
+    start = first_kernels(X, own)
+    later = {name: array[1:] for name, array in own.items()}
+
+    def step(carry: tuple[Array, Array], here: Values) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
+        new = next_kernels(functions, plan, *carry, here)
+        return new, new
+
+    _, (K, Theta) = jax.lax.scan(step, start, later)
+    return jnp.concatenate([start[0][None], K]), jnp.concatenate([start[1][None], Theta])
+
+
+def media(functions: Functions, need: Needs, plans: tuple[Plan, Plan], X: Array, own: dict[str, Array]) -> Media:
+    """Everything, as a pure function of the inputs and the hyperparameters."""
+    K, Theta = kernels(functions, plans[0], X, own)
+    depth, size = K.shape[0], K.shape[1]
+    products = skip_products(own["xi"])
+    hidden = K[:-1]
+    wanted = sorted({p for p in need.pairs} | {(0, 0), (1, 1)})
+    two = jax.lax.map(lambda k: pair_brackets(functions, k, wanted, plans[0].pairs), hidden)
+    pad = lambda x: jnp.concatenate([x, jnp.zeros_like(x[:1])])  # noqa: E731 - no activations at the output
+    own_patterns, crossed_patterns = patterns(need.own), patterns(need.crossed)
+    within: dict[tuple[Pair, Pair], Array] = {}
+    if need.own:
+        assert plans[0].quadruples is not None
+        unique = jax.lax.map(partial(_unique, functions, plans[0], own_patterns), hidden)
+        for a, b in need.own:
+            within[a, b] = pad(jax.vmap(lambda u, p=a + b: tensor(u, own_patterns, p, size))(unique))
+    between: dict[tuple[Pair, Pair], Array] = {}
+    if need.crossed:
+        upper, lower = layer_pairs(depth)
+        zero = jnp.zeros((depth, depth, *[size] * 4), K.dtype)
+        if len(upper):
+            assert plans[1].quadruples is not None
+            unique = jax.lax.map(partial(_unique, functions, plans[1], crossed_patterns), joint(K, products))
+            labels = [
+                (jnp.arange(size) + (size if place < 2 else 0)).reshape([-1 if k == place else 1 for k in range(4)])
+                for place in range(4)
+            ]
+            for a, b in need.crossed:
+                found = jax.vmap(lambda u, p=a + b: entries(u, crossed_patterns, p, 2 * size, labels))(unique)
+                between[a, b] = zero.at[upper, lower].set(found)
+        else:
+            between = dict.fromkeys(need.crossed, zero)
+    return Media(K, Theta, products, own, {p: pad(x) for p, x in two.items()}, within, between)
+
+
+def _unique(functions: Functions, plan: Plan, wanted: tuple[Pattern, ...], K: Array) -> Array:
+    assert plan.quadruples is not None
+    return unique_quadruples(functions, K, plan.quadruples, wanted)
+
+
+def make_plans(
+    functions: Functions, need: Needs, X: Array, own: dict[str, Array], tolerance: float
+) -> tuple[Plan, Plan]:
+    """Plans for all layers and for all pairs of layers, from concrete numbers: the kernel is run through first."""
+    highest = max((k for pair in need.pairs for k in pair), default=1)
+    K, Theta = first_kernels(X, own)
+    found = [np.asarray(K)]
+    depth = len(own["xi"])
+    for layer in range(1, depth):
+        try:
+            plan = make_plan(functions, found[-1], min(tolerance, 1e-10), highest, ())
+        except NumericError as error:
+            raise type(error)(f"At layer {layer + 1}: {error}") from None
+        K, Theta = _step(functions, plan, K, Theta, {name: array[layer] for name, array in own.items()})
+        if not bool(jnp.isfinite(K).all() & (jnp.abs(K) < 1e70).all()):
+            raise NumericError(
+                f"K overflows at layer {layer + 1} of {depth}: with a skip of one the kernel grows with every layer; "
+                "scale the branches (C_W) down or use fewer layers."
+            )
+        found.append(np.asarray(K))
+    hidden = np.stack(found[:-1])
+    within = make_plan(functions, hidden, tolerance, highest, patterns(need.own))
+    pairs = np.asarray(joint(jnp.asarray(np.stack(found)), skip_products(own["xi"])))
+    if len(pairs) and need.crossed:
+        return within, make_plan(functions, pairs, tolerance, 1, patterns(need.crossed))
+    return within, replace(within, quadruples=None)
+
+
+_step = jax.jit(next_kernels, static_argnums=0)
