@@ -15,7 +15,7 @@ import numpy as np
 from numeric.errors import NumericError
 from numeric.trained.algorithms import Algorithm
 from numeric.trained.modes import SingularKernel, TrainingModes, training_modes
-from numeric.trained.signals import position_signal
+from numeric.trained.signals import Times, position_signal
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class KernelPrediction:
         """[X]_δ = X_δ - Θ_{δa}Θ^{ab} X_b along the first axis: what training on the samples cannot reach."""
         return x - np.tensordot(self.leap, x[list(self.train)], axes=1)
 
-    def _map(self, algorithm: Algorithm | None, t: float | None, inputs: Sequence[int] | None = None) -> np.ndarray:
+    def _map(self, algorithm: Algorithm | None, t: Times | None, inputs: Sequence[int] | None = None) -> np.ndarray:
         if t is None:
             return self.response(1 / self.modes.h, inputs)
         if algorithm is None:
@@ -53,20 +53,32 @@ class KernelPrediction:
         return self.response(position_signal(algorithm, self.modes.h).at(t), inputs)
 
     def mean(
-        self, algorithm: Algorithm | None = None, t: float | None = None, inputs: Sequence[int] | None = None
+        self, algorithm: Algorithm | None = None, t: Times | None = None, inputs: Sequence[int] | None = None
     ) -> np.ndarray:
-        """E[z(t)] on all inputs (or some); at the end of training (t=None) it is (10.40) for any algorithm."""
+        """E[z(t)] on all inputs (or some); at the end of training (t=None) it is (10.40) for any algorithm.
+
+        An array of times adds a leading axis, here and in `covariance`.
+        """
         return self._map(algorithm, t, inputs) @ self.y
 
     def covariance(
-        self, algorithm: Algorithm | None = None, t: float | None = None, inputs: Sequence[int] | None = None
+        self, algorithm: Algorithm | None = None, t: Times | None = None, inputs: Sequence[int] | None = None
     ) -> np.ndarray:
         """Cov[z_1(t), z_2(t)] of one output component on all inputs (or some); at the end of training it is (10.41)."""
-        moved = np.eye(len(self.K)) if inputs is None else np.eye(len(self.K))[list(inputs)]
-        moved[:, self.train] -= self._map(algorithm, t, inputs)
-        return moved @ self.K @ moved.T
+        moved = self.evolution(algorithm, t, inputs)
+        return moved @ self.K @ np.swapaxes(moved, -1, -2)
 
-    def sample(self, z: np.ndarray, algorithm: Algorithm | None = None, t: float | None = None) -> np.ndarray:
+    def evolution(
+        self, algorithm: Algorithm | None = None, t: Times | None = None, inputs: Sequence[int] | None = None
+    ) -> np.ndarray:
+        """How the initial outputs move: z(t) = evolution @ z + (what the targets add), (N, N)."""
+        map_ = self._map(algorithm, t, inputs)
+        start = np.eye(len(self.K)) if inputs is None else np.eye(len(self.K))[list(inputs)]
+        moved = np.array(np.broadcast_to(start, (*map_.shape[:-2], *start.shape)))
+        moved[..., self.train] -= map_
+        return moved
+
+    def sample(self, z: np.ndarray, algorithm: Algorithm | None = None, t: Times | None = None) -> np.ndarray:
         """(10.39): where the network with initial outputs z (N,) or (N, n_L) ends."""
         return z - self._map(algorithm, t) @ (z[list(self.train)] - self.y)
 

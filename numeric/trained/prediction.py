@@ -1,4 +1,4 @@
-"""What a user asks for: `predict(flow, y, train, algorithm)`, the ensemble of trained networks on the test inputs.
+"""What a user asks for: `predict(flow, y, train, algorithm, time=t)`, the ensemble of trained networks on test inputs.
 
 Infinite width is exact to rounding; the finite-width mean and covariance hold the order 1/n (truncation error: the
 next order, as `numeric.ensemble` shows on real networks). Each is computed when first asked for.
@@ -6,33 +6,35 @@ next order, as `numeric.ensemble` shows on real networks). Each is computed when
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from numeric.generated.training import PARTS
 from numeric.trained.algorithms import Algorithm, GradientFlow
 from numeric.trained.finite import FiniteWidth
 from numeric.trained.infinite import KernelPrediction, kernel_prediction
 from numeric.trained.projectors import Projectors
-
-PARTS = ("NTK", "H1", "NTK variance", "dNTK", "ddNTK-I", "ddNTK-II")
+from numeric.trained.signals import Times, check_time
 
 
 @dataclass(frozen=True)
 class Prediction:
-    """Mean and covariance of fully trained networks on the test inputs; `parts` adds up to `mean`.
+    """Mean and covariance of trained networks on the test inputs; `parts` adds up to `mean`.
 
     Means have shape (N_test,) or (N_test, n_L), as y does. `covariance_infinite` is (N_test, N_test), the same for
-    every output; `covariance` has shape (N_test, N_test) for one output, else (n_L, n_L, N_test, N_test).
+    every output; `covariance` has shape (N_test, N_test) for one output, else (n_L, n_L, N_test, N_test). An array of
+    times adds a leading axis to all of them; without a time they are those of the end of training.
     """
 
     flow: Any
     kernel: KernelPrediction
     algorithm: Algorithm
     test: tuple[int, ...]
+    time: Times | None = None
 
     @property
     def width(self) -> float:
@@ -42,7 +44,8 @@ class Prediction:
     @cached_property
     def notes(self) -> tuple[str, ...]:
         """What the numbers rest on, in words."""
-        notes = [f"trained with {self.algorithm}", f"finite width: first order in 1/n, n = {self.width:g}"]
+        until = "" if self.time is None else f" until {'time' if self.algorithm.continuous else 'step'} {self.time}"
+        notes = [f"trained with {self.algorithm}{until}", f"finite width: first order in 1/n, n = {self.width:g}"]
         if self.kernel.modes.dropped:
             notes.append(f"{self.kernel.modes.dropped} modes of the training NTK were left untrained (rcond)")
         return tuple(notes)
@@ -50,25 +53,36 @@ class Prediction:
     @cached_property
     def mean_infinite(self) -> np.ndarray:
         """(10.40) on the test inputs."""
-        return self.kernel.mean(inputs=self.test)
+        return self.kernel.mean(self.algorithm, self.time, inputs=self.test)
 
     @cached_property
     def covariance_infinite(self) -> np.ndarray:
         """(10.41) on the test inputs."""
-        return self.kernel.covariance(inputs=self.test)
+        return self.kernel.covariance(self.algorithm, self.time, inputs=self.test)
 
     @cached_property
     def finite(self) -> FiniteWidth:
         """The 1/n corrections on all inputs."""
-        self.algorithm.check(self.kernel.modes.h)
-        return FiniteWidth(self.flow, self.kernel, Projectors(self.algorithm, self.kernel.modes.h))
+        return self._at(self.time)
+
+    def _at(self, t: Times | None) -> FiniteWidth:
+        if t is None:
+            self.algorithm.check(self.kernel.modes.h)
+        return FiniteWidth(self.flow, self.kernel, Projectors(self.algorithm, self.kernel.modes.h, t))
+
+    def _each(self, ask: Callable[[FiniteWidth], np.ndarray]) -> np.ndarray:
+        """An answer at the time, or at each of several."""
+        if isinstance(self.time, np.ndarray):
+            return np.stack([ask(self._at(float(t))) for t in self.time])
+        return ask(self.finite)
 
     @cached_property
     def parts(self) -> dict[str, np.ndarray]:
         """The mean by origin: the infinite-width kernel prediction and the five corrections of order 1/n."""
         parts = {"NTK": self.mean_infinite}
         for name, value in self.finite.mean_parts.items():
-            parts[name] = (value[:, self.test].T / self.width).reshape(self.mean_infinite.shape)
+            own = np.swapaxes(value[..., self.test], -1, -2) / self.width
+            parts[name] = own.reshape(self.mean_infinite.shape)
         return {name: parts[name] for name in PARTS}
 
     @cached_property
@@ -80,9 +94,22 @@ class Prediction:
     def covariance(self) -> np.ndarray:
         """(infinity.166) to order 1/n on the test inputs."""
         outputs = self.finite.outputs
-        correction = self.finite.covariance()[:, :, self.test][..., self.test] / self.width
-        total = np.eye(outputs)[:, :, None, None] * self.covariance_infinite + correction
-        return total[0, 0] if self.kernel.y.ndim == 1 else total
+        correction = self._each(lambda finite: finite.covariance()[:, :, self.test][..., self.test]) / self.width
+        infinite = self.covariance_infinite[..., None, None, :, :]
+        total = np.eye(outputs)[:, :, None, None] * infinite + correction
+        return total[..., 0, 0, :, :] if self.kernel.y.ndim == 1 else total
+
+    @cached_property
+    def ntk_change(self) -> np.ndarray:
+        """Representation learning: E[H(t)] - E[H(0)] to order 1/n on all inputs of the flow, training ones included.
+
+        (N, N) for one output, (n_L, n_L, N, N) for several: with more than one the mean NTK mixes them.
+        """
+        return self._ntk(lambda finite: np.sum(list(finite.ntk_change().values()), axis=0))
+
+    def _ntk(self, ask: Callable[[FiniteWidth], np.ndarray]) -> np.ndarray:
+        change = self._each(ask) / self.width
+        return change[..., 0, 0, :, :] if self.kernel.y.ndim == 1 else change
 
 
 def predict(
@@ -91,9 +118,12 @@ def predict(
     train: Sequence[int],
     algorithm: Algorithm | None = None,
     *,
+    time: Any = None,
     rcond: float | None = None,
 ) -> Prediction:
-    """Predict the ensemble of networks trained to the end on the inputs `train` of the flow with targets y (MSE loss).
+    """Predict the ensemble of networks trained on the inputs `train` of the flow with targets y (MSE loss).
+
+    `time` is a number of steps (a time of a flow) or a list of them; None is the end of training.
 
     `y` has shape (N_train,) or (N_train, n_L); predictions are for all inputs of the flow that are not in `train`, in
     their order. Without `algorithm`, gradient flow. A singular training NTK raises `SingularKernel`; `rcond` (a
@@ -110,4 +140,5 @@ def predict(
     kernel = kernel_prediction(np.asarray(flow.Theta), np.asarray(flow.K), y, train, rcond)
     chosen = set(kernel.train)
     test = tuple(k for k in range(len(kernel.theta)) if k not in chosen)
-    return Prediction(flow, kernel, algorithm or GradientFlow(), test)
+    algorithm = algorithm or GradientFlow()
+    return Prediction(flow, kernel, algorithm, test, check_time(algorithm, time))

@@ -144,6 +144,18 @@ class Signals:
         return Weight(coefficient, factors)
 
 
+def check_time(algorithm: Algorithm, t: Times | None) -> Times | None:
+    """A time as a float or an array of floats, or a clear complaint; None is the end of training."""
+    if t is None:
+        return None
+    times = np.asarray(t, dtype=float)
+    if times.ndim > 1 or not times.size or not (np.isfinite(times) & (times >= 0)).all():
+        raise NumericError("A time is a number that is not negative, or a list of such numbers.")
+    if not algorithm.continuous and (times != np.round(times)).any():
+        raise NumericError(f"{algorithm} trains in steps: its time is a whole number of them.")
+    return times if times.ndim else float(times)
+
+
 def error(algorithm: Algorithm, h: np.ndarray) -> Signal:
     """The training error of modes with eigenvalues h at infinite width, starting at 1: u^t for gradient descent."""
     unit = np.eye(algorithm.memory_size + 1)[0]
