@@ -7,6 +7,7 @@ from itertools import pairwise
 import sympy as sp
 
 from derive.activations.domain import check_domain
+from derive.activations.features import features
 from derive.activations.roots import real_zeros
 from derive.errors import FormulaError
 from derive.symbols import z
@@ -26,7 +27,7 @@ def vanishes(number: sp.Expr) -> bool:
 
 
 def identically_zero(expression: sp.Expr, around: sp.Expr = sp.S.Zero) -> bool:
-    """Whether an analytic expression in z vanishes: no digit is seen at points on all scales around a place.
+    """Whether an analytic expression in z vanishes: no digit is seen, on all scales around a place and at features.
 
     Functions that differ do so near the place where they meet, on the scale of their own steepness, whatever it is.
     """
@@ -35,14 +36,16 @@ def identically_zero(expression: sp.Expr, around: sp.Expr = sp.S.Zero) -> bool:
     if expression.is_polynomial(z):
         return all(vanishes(c) for c in sp.Poly(expression, z).all_coeffs())
     centre = around if around.is_Rational else sp.Rational(around.evalf(20))
-    for k in range(-3, 31, 3):
-        for side in (1, -1):
-            step = sp.Rational(side * (1009 + 377 * k % 1009), 1009 * 2**k) if k > 0 else sp.Rational(side, 1) * 2**-k
-            value = expression.xreplace({z: centre + step * sp.Rational(377, 401)}).evalf(20, maxn=200)
-            if not value.is_Float:
-                value = sp.re(value)
-            if value.is_Float and value._prec >= 10 and value != 0:
-                return False
+    points = [
+        centre + sp.Rational(side * (1 + 377 * (k + 3) % 1009), 505 * 2**k)
+        for k in range(-3, 31, 3)
+        for side in (1, -1)
+    ]
+    points += [sp.Rational(place + step / rate) for place, rate in features(expression) for step in (0.31, -0.17)]
+    for point in points:
+        value = sp.re(expression.xreplace({z: point}).evalf(20, maxn=200))
+        if value.is_Float and value._prec >= 10 and value != 0:
+            return False
     return True
 
 

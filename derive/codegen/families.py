@@ -15,13 +15,23 @@ import mpmath
 import sympy as sp
 
 from derive.activations import Activation
+from derive.activations.features import features
 from derive.codegen.stable import expand_primitives, rewrite
 from derive.errors import FormulaError
 from derive.symbols import z
 
+SHARP = 6.0
+"""Features with this rate and above are data of the generated module: float64 rules must be told where they are."""
+
 
 def family(activation: Activation) -> dict[str, object]:
     """The keyword arguments of `Functions` besides the name and the derivatives."""
+    sharp = tuple((place, rate) for piece in activation.pieces for place, rate in features(piece) if rate >= SHARP)
+    found = _family(activation)
+    return {**found, "features": tuple(sorted(set(sharp)))} if sharp else found
+
+
+def _family(activation: Activation) -> dict[str, object]:
     parity = -1 if activation.is_odd else 1 if activation.is_even else 0
     if activation.kinks:
         return _kinked(activation, parity)

@@ -20,6 +20,7 @@ import numpy as np
 import sympy as sp
 
 from derive.activations import Activation
+from derive.activations.features import features
 from derive.symbols import z
 
 LOWEST, HIGHEST = 1e-8, 1e3
@@ -68,7 +69,8 @@ class Integrand:
         f = _piecewise(self.pieces, borders)
         size = _piecewise(self.magnitudes, borders) if self.magnitudes else lambda points: np.abs(f(points))
         limit = 25 * math.sqrt(HIGHEST)
-        panels = _refined(f, size, _panels(np.abs(borders), math.sqrt(self.lowest) / 10, limit))
+        cuts = np.abs([*borders, *(x for piece in self.pieces for x in _cuts(piece))])
+        panels = _refined(f, size, _panels(cuts, math.sqrt(self.lowest) / 10, limit))
         nodes, weights = _nodes(panels)
         right, left = f(nodes), f(-nodes)
         sizes = size(nodes) + size(-nodes)
@@ -148,6 +150,11 @@ def _nodes(panels: Array) -> tuple[Array, Array]:
     x, w = _GAUSS
     middle, half = panels.mean(axis=1)[:, None], np.diff(panels, axis=1) / 2
     return (middle + half * x).ravel(), (half * w).ravel()
+
+
+def _cuts(piece: sp.Expr) -> list[float]:
+    """Around each fast feature of a piece, panels of its own width."""
+    return [place + side * 8 / rate for place, rate in features(piece) if rate > 4 for side in (-1, 0, 1)]
 
 
 def _panels(borders: Array, smallest: float, limit: float) -> Array:

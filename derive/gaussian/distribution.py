@@ -16,6 +16,7 @@ import gmpy2
 import sympy as sp
 
 from derive.activations import Activation, Delta
+from derive.activations.features import features
 from derive.activations.taylor import taylor_coefficients
 from derive.errors import DeriveError, DivergentExpectation
 from derive.gaussian.compiled import compiled
@@ -99,11 +100,17 @@ class Distribution:
 
 @lru_cache(maxsize=1024)
 def _parity(pieces: tuple[sp.Expr, ...]) -> int:
-    """Analytic pieces agree with their mirror images if they do at eleven scattered points, to 45 digits."""
+    """Analytic pieces agree with their mirror images if they do, to 45 digits, on all scales and at their features."""
     with gmpy2.context(precision=200):
         functions = [compiled(piece, 200) for piece in pieces]
-        points = [gmpy2.mpfr((k * 377) % 1009) / 251 - 2 for k in range(1, 12)]
-        pairs = [(f(x), g(-x)) for f, g in zip(functions, reversed(functions)) for x in points]
+        points = [gmpy2.mpfr((k * 377) % 1009 + 1) / 505 * gmpy2.exp2(2 - k) for k in range(34)]
+        points += [
+            gmpy2.mpfr(place + step / rate)
+            for piece in pieces
+            for place, rate in features(piece)
+            for step in (0.31, -0.17)
+        ]
+        pairs = [(f(x), g(-x)) for f, g in zip(functions, reversed(functions)) for y in points for x in (y, -y)]
         for sign in (1, -1):
             if all(abs(a - sign * b) <= gmpy2.exp2(-150) * (abs(a) + abs(b)) for a, b in pairs):
                 return sign
@@ -177,26 +184,6 @@ def _reduce(factor: Distribution, delta: Delta, others: Sequence[Distribution]) 
         (delta.at, m - j, delta.coefficient * (-1) ** j * comb(m, j) * values[j] * sp.factorial(j))
         for j in range(m + 1)
     ]
-
-
-@lru_cache(maxsize=1024)
-def features(piece: sp.Expr) -> tuple[tuple[sp.Expr, float], ...]:
-    """(location, inverse width) of the features of an analytic expression: where its functions' arguments turn.
-
-    >>> features(sp.tanh(1000 * (z - 3)))
-    ((3, 1000.0),)
-    """
-    found = []
-    for node in piece.atoms(sp.Function, sp.Pow):
-        inner = node.args[0]
-        if inner == z or not inner.has(z) or not inner.is_polynomial(z) or (node.is_Pow and node.exp.is_positive):
-            continue
-        polynomial = sp.Poly(inner, z)
-        degree, (leading, following) = polynomial.degree(), polynomial.all_coeffs()[:2]
-        location = -following / (degree * leading)
-        if location.is_real:
-            found.append((location, float(abs(leading)) ** (1 / degree)))
-    return tuple(sorted(set(found), key=lambda f: (f[1], float(f[0]))))
 
 
 def merge_knots(knots: Sequence[sp.Expr]) -> tuple[sp.Expr, ...]:

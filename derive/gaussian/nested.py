@@ -16,10 +16,11 @@ import gmpy2
 import sympy as sp
 from gmpy2 import mpfr
 
+from derive.activations.features import features
 from derive.errors import DivergentExpectation
 from derive.gaussian.compiled import RealFunction, compiled, to_mpfr
 from derive.gaussian.covariance import factorize
-from derive.gaussian.distribution import Distribution, features
+from derive.gaussian.distribution import Distribution
 from derive.gaussian.quadrature import Estimate, Sum, gaussian_nodes, refine, sinh_node, tanh_sinh_nodes
 from derive.gaussian.support import GaussianIntegral
 
@@ -268,8 +269,8 @@ def _narrow_features(factor: Distribution, variance: mpfr) -> list[sp.Expr]:
     found = []
     for location, rate in {feature for piece in factor.pieces for feature in features(piece)}:
         seen = deviation > WIDE and rate <= 4 and abs(location) <= 2
-        if rate * float(deviation) > 8 and not seen:
-            found.append(location)
+        if rate * float(deviation) > 8 and not seen:  # the spike itself gets panels of its own width
+            found += [sp.Rational(location + side * 8 / rate) for side in (-1, 0, 1)]
     return found
 
 

@@ -30,7 +30,8 @@ class Functions:
       `jump_order` is the lowest derivative that jumps there (1: selu; 2: elu, softsign).
 
     `parity` is +1 (even), -1 (odd) or 0; `strip` the distance of the nearest complex singularity from the real line
-    (informative: the plan measures convergence itself).
+    (informative: the plan measures convergence itself). `features` lists (place, rate) where sigma varies on the short
+    scale 1/rate, read off the formula: a rule whose points are farther apart does not see what happens there.
     """
 
     name: str
@@ -43,6 +44,7 @@ class Functions:
     exponentials: tuple[tuple[complex, complex], ...] | None = None
     polynomial: tuple[float, ...] | None = None
     jump_order: int | None = None
+    features: tuple[tuple[float, float], ...] = ()
 
     def __post_init__(self) -> None:
         needed = {

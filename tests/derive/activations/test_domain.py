@@ -9,6 +9,7 @@ import pytest
 import sympy as sp
 
 from derive.activations import activation
+from derive.activations.features import features
 from derive.activations.growth import tail
 from derive.activations.parser import parse_formula
 from derive.activations.pieces import identically_zero
@@ -133,3 +134,10 @@ def test_steep_pieces_are_not_merged():
     assert not identically_zero(sp.erf(300 * z) - sp.erf(600 * z))
     assert identically_zero(sp.sin(z) ** 2 + sp.cos(z) ** 2 - 1)
     assert activation("where(z<0,sin(2*z),2*sin(z)*cos(z))").kinks == ()
+
+
+@pytest.mark.parametrize("text", ("tanh(z)+exp(-1e8*z^2)", "tanh(z)+exp(-1e10*(z-3)^2)", "z+1e-3/(1e-8+(z-1)^2)"))
+def test_narrow_spikes_are_seen_by_parity_and_by_features(text):
+    found = activation(text)
+    assert not found.is_odd
+    assert max(rate for piece in found.pieces for _, rate in features(piece)) >= 1e4
