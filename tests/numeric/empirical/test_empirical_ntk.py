@@ -10,7 +10,7 @@ from jax.flatten_util import ravel_pytree
 
 from numeric import flow
 from numeric.empirical import empirical_ntk, network_tensors, ntk_vector_product, pseudo_ntk
-from numeric.empirical.ntk import SampleModel, cheapest
+from numeric.empirical.ntk import cheapest, sample_model
 from numeric.ensemble.networks import Networks
 from numeric.errors import NumericError
 from numeric.trained.algorithms import GradientDescent
@@ -44,6 +44,14 @@ def recurrent(params, x):
     return h @ params["v"]
 
 
+def scaled(params, x):
+    """Factors before the matrices, a matrix on the left, positions, a layer inside a jitted function, a norm."""
+    h = jnp.tanh((0.5 * params["A"]) @ x.reshape(-1, 4, 2).swapaxes(1, 2).reshape(-1, 2, 4, 1) @ jnp.ones((1, 2)))
+    h = jnp.einsum("nstu,tv->nsuv", h.reshape(-1, 2, 3, 2), params["B"] / 3.0)
+    h = jax.jit(lambda h: jax.nn.gelu(h.reshape(-1, 20) @ params["C"].T))(h) * params["norm"]
+    return -(h @ params["D"])
+
+
 def models():
     key = iter(jax.random.split(jax.random.key(1), 40))
     normal = lambda *shape: jax.random.normal(next(key), shape)  # noqa: E731
@@ -51,6 +59,11 @@ def models():
     return {
         "mlp": (mlp, [(normal(b, a) / 2, normal(b)) for a, b in pairwise(sizes)], normal(7, 4)),
         "conv": (conv, {"kernels": [normal(3, 3, 1, 3), normal(3, 3, 3, 4) / 3], "out": normal(4, 5)}, normal(6, 64)),
+        "scaled": (
+            scaled,
+            {"A": normal(3, 4), "B": normal(3, 5), "C": normal(6, 20) / 4, "norm": normal(6), "D": normal(6, 2)},
+            normal(6, 8),
+        ),
         "shared": (recurrent, {"W": normal(6, 6) / 3, "u": normal(6), "v": normal(6)}, normal(7, 5)),
     }
 
@@ -69,20 +82,21 @@ def explicit(apply, params, rates, X, X2):
     return np.einsum("aip,p,bjp->ijab", J, np.asarray(lam), J2)
 
 
-@pytest.mark.parametrize("method", ["jacobian", "products"])
-@pytest.mark.parametrize("name", ["mlp", "conv", "shared"])
+@pytest.mark.parametrize("method", ["structured", "jacobian", "products"])
+@pytest.mark.parametrize("name", ["mlp", "conv", "shared", "scaled"])
 def test_against_explicit_jacobians(name, method):
     """To 1e-12, in one piece and in blocks of a tiny memory budget, square and rectangular."""
     apply, params, X = models()[name]
     rates = random_rates(params)
     P = ravel_pytree(params)[0].size
-    for memory in (1e9, 8 * 2 * 3 * 5 * P):
+    for memory, rates in ((1e9, rates), (8 * 2 * 3 * 5 * P, rates), (1e9, jax.tree.map(lambda r: r.ravel()[0], rates))):
+        full = jax.tree.map(lambda r, p: jnp.broadcast_to(r, p.shape), rates, params)
         H = empirical_ntk(apply, params, X, rates, method=method, memory=memory)
-        reference = explicit(apply, params, rates, X, X)
+        reference = explicit(apply, params, full, X, X)
         assert H.shape == reference.shape
         np.testing.assert_allclose(H, reference, rtol=0, atol=1e-12 * np.abs(reference).max())
         rectangle = empirical_ntk(apply, params, X[:5], rates, X2=X[4:], method=method, memory=memory)
-        reference = explicit(apply, params, rates, X[:5], X[4:])
+        reference = explicit(apply, params, full, X[:5], X[4:])
         np.testing.assert_allclose(rectangle, reference, rtol=0, atol=1e-12 * np.abs(reference).max())
 
 
@@ -98,16 +112,21 @@ def test_products_without_the_matrix(name):
 
 
 def test_the_cheapest_route():
-    """Many outputs and no sharing: products; few outputs, or parameters shared over an image: Jacobians."""
+    """Layers where there are layers; with one matrix used at every step its gradient, or products."""
     wide = Networks("tanh", (10, 64, 64, 30))
     params = wide.sample_one(jax.random.key(0))
     X = jnp.ones((20, 10)) * jnp.arange(20)[:, None]
-    many = SampleModel(lambda p, x: wide.output_one(p, x).T, params, X, None)
-    one = SampleModel(lambda p, x: wide.output_one(p, x)[0], params, X, None)
-    assert cheapest(many, 20, 20) == "products"
-    assert cheapest(one, 20, 20) == "jacobian"
+    many = sample_model(lambda p, x: wide.output_one(p, x).T, params, X, None)
+    assert len(many.by_layers["structured"].places) == 3
+    assert cheapest(many, 20, 20) == "structured"
     apply, params, X = models()["conv"]
-    assert cheapest(SampleModel(apply, params, X, None), 20, 20) == "jacobian"
+    conv_model = sample_model(apply, params, X, None)
+    assert [place.positions for place in conv_model.by_layers["structured"].places] == [64, 64, 1]
+    assert cheapest(conv_model, 20, 20) != "products"
+    apply, params, X = models()["shared"]
+    shared = sample_model(apply, params, X, None)
+    assert {p.leaf for p in shared.by_layers["structured"].places} == {2}  # v alone: u and W are used at every step
+    assert sample_model(apply, params, X, None) is shared  # nothing is compiled again
 
 
 def test_jit():
