@@ -1,7 +1,7 @@
 """The NTK of a real network by the cheapest route, in batches within a memory budget, and without ever forming it.
 
-Three routes (Novak et al. 2022). The structured one sums over layers (`numeric.empirical.structured`). Jacobian contraction
-computes the gradient of every output on every input, N O backward passes, and contracts them, 2 N^2 O^2 P operations.
+Three routes (Novak et al. 2022). The structured one sums over layers (`numeric.empirical.structured`). The Jacobian
+contraction computes the gradient of every output on every input, N O backward passes, and contracts them, 2 N^2 O^2 P operations.
 NTK-vector products push one unit vector back and forward again for every pair of inputs and every output: about
 3 N^2 O passes, but no contraction. Inputs must not see each other in the model (no batch statistics), which is checked.
 What is compiled for a model is kept for the next call with the same function and shapes.
@@ -27,7 +27,7 @@ MEMORY = 1e9
 """Default budget in bytes for what is held at once besides the parameters and the answer."""
 METHODS = ("structured", "jacobian", "products")
 COPIES = 3
-"""Arrays of the size of a block's gradients that are alive at once: forwards, backwards, weighted, and their products."""
+"""Arrays of the size of a block's gradients that are alive at once."""
 
 
 def empirical_ntk(
@@ -104,7 +104,7 @@ def pseudo_ntk(
 
 @lru_cache(maxsize=64)
 def _summed(apply: Apply, outputs: int) -> Apply:
-    """The sum of all outputs over the root of their number: one function object for a model, so that it compiles once."""
+    """The sum of all outputs over the root of their number; one function object a model, so that it compiles once."""
     return lambda p, x: apply(p, x).sum(axis=1) / np.sqrt(outputs)
 
 
@@ -167,9 +167,7 @@ class SampleModel:
             X, X2, rows, lambda x: route.features(leaves, x), lambda a, b: route.block(weights, a, b), hold=hold
         )
 
-    def product_blocks(
-        self, params: Params, rates: Params | None, X: Array, X2: Array | None, memory: float
-    ) -> Array:
+    def product_blocks(self, params: Params, rates: Params | None, X: Array, X2: Array | None, memory: float) -> Array:
         """By products of the NTK with unit vectors, which hold one gradient and the activations of a block."""
         rows = max(1, int(memory / (COPIES * self.itemsize * max(self.operations() / 2, self.parameters, 1))))
         point, lam = ravel_pytree(params)[0], flat_rates(params, rates)
@@ -231,7 +229,7 @@ def _uniform(shapes: Sequence[Any], params: Params, rates: Params | None) -> tup
 
 
 def sample_model(apply: Apply, params: Params, X: Array, rates: Params | None) -> SampleModel:
-    """The model of `apply`, from the last call with the same function, shapes and kind of learning rates if it is known."""
+    """The model of `apply`, from an earlier call with the same function, shapes and kind of rates if there was one."""
     leaves, tree = jax.tree.flatten(params)
     flat_rates(params, rates)  # complains where they do not fit
     shapes = tuple((np.shape(leaf), str(jnp.result_type(leaf))) for leaf in leaves)

@@ -1,7 +1,7 @@
 """The NTK as a sum over layers of (inputs of the layer) times (signals that come back to it): no Jacobian is formed.
 
-A dense layer contributes rate * (a_1 . a_2) (dz_i/dy_1 . dz_j/dy_2), with a its input and y = a W (Novak et al. 2022 call
-it structured derivatives). With p positions (convolutions, sequences) gradients are formed layer by layer, or the sum
+A dense layer contributes rate * (a_1 . a_2) (dz_i/dy_1 . dz_j/dy_2), with a its input and y = a W (Novak et al. 2022:
+structured derivatives). With p positions (convolutions, sequences) gradients are formed layer by layer, or the sum
 over pairs of positions is taken, whichever is cheaper. Parameters that enter in another way (biases, norms, shared
 matrices, rates that differ within a matrix) have their own gradients formed, and only theirs.
 """

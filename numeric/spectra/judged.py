@@ -1,6 +1,6 @@
 """Does the theory of learnability hold here? Its prediction beside regression on sampled training sets.
 
-The prediction (Simon et al. 2021) rests on one assumption: the kernel's eigenfunctions, seen at the training points, act
+The prediction (Simon et al. 2021) rests on one assumption: the kernel's eigenfunctions, at the training points, act
 like a random rotation. Where eigenfunctions are tied to each other by the geometry (Fourier modes on a regular grid of
 few points alias one another) it fails, by factors. It costs little to find out: draw training sets, and compare.
 """
@@ -60,9 +60,6 @@ def disagreements(
             for k, degree in enumerate(levels):
                 gap = abs(float(expected[k]) - float(values[k]))
                 if gap > max(STANDARD_ERRORS * float(spread[k]), SHARE * abs(float(values[k])), 1e-3):
-                    found.append(
-                        Disagreement(
-                            quantity, int(degree), theory.samples, float(expected[k]), float(values[k]), float(spread[k])
-                        )
-                    )
+                    numbers = float(expected[k]), float(values[k]), float(spread[k])
+                    found.append(Disagreement(quantity, int(degree), theory.samples, *numbers))
     return found
