@@ -24,7 +24,9 @@ SPACES = ("hypercube", "circle", "sphere")
 @click.option("--kernel", type=click.Choice(("Theta", "K")), default="Theta", show_default=True, help="NTK or kernel.")
 @click.option("--samples", default="8,16,32,64,128", show_default=True, help="Numbers of samples, with commas.")
 @click.option("--ridge", default=0.0, show_default=True)
-@click.option("--trials", default=0, show_default=True, help="Training sets to draw for a measurement; 0 for none.")
+@click.option(
+    "--trials", type=int, help="Training sets to draw for the measurement beside the theory; 0 for none (default: 40)."
+)
 @click.option("--degree", default=12, show_default=True, help="Highest degree on the sphere; the rest acts as a ridge.")
 @click.option("--C-b", "C_b", default=0.1, show_default=True, help="Bias variance; 0 may blind the kernel to a parity.")
 @click.option("--C-W", "C_W", type=float, help="Weight variance times width (default: critical).")
@@ -41,7 +43,7 @@ def command(
     kernel: str,
     samples: str,
     ridge: float,
-    trials: int,
+    trials: int | None,
     degree: int,
     C_b: float,
     C_W: float | None,
@@ -105,6 +107,16 @@ def show(found: dict[str, Any]) -> None:
     console.print(rule, style="dim")
     if any(level["measured"] for level in found["levels"]):
         console.print("in brackets: the mean over sampled training sets and its standard error", style="dim")
+    console.print(found["assumption"], style="dim")
+    if any(level["measured"] for level in found["levels"]) and found["warnings"]:
+        worst = found["warnings"][:8]
+        console.print("It fails here:", style="bold")
+        for warning in worst:
+            console.print(f"  {warning}")
+        if len(worst) < len(found["warnings"]):
+            console.print(f"  and {len(found['warnings']) - len(worst)} more numbers (--json has them all)")
+    else:
+        console.print("No number here differs from the measurement." if not found["warnings"] else found["warnings"][0])
     for level in found["levels"]:
         if level["exact"]:
             console.print(f"degree {level['degree']}: {level['exact']}", style="dim")

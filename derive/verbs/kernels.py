@@ -42,6 +42,8 @@ class Level:
     mse: list[float]
     measured: list[float]
     measured_error: list[float]
+    measured_mse: list[float]
+    measured_mse_error: list[float]
 
 
 @dataclass(frozen=True)
@@ -61,11 +63,13 @@ class Learnability(TableResult):
     eigenvalue_error: float | None
     tail: float | None
     levels: tuple[Level, ...]
+    assumption: str
+    warnings: tuple[str, ...]
     files: Mapping[str, str]
 
     def to_json(self) -> dict[str, object]:
         found: dict[str, object] = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        lists = {"samples": list(self.samples), "kappa": list(self.kappa)}
+        lists = {name: list(getattr(self, name)) for name in ("samples", "kappa", "warnings")}
         return found | lists | {"levels": [asdict(level) for level in self.levels], "files": dict(self.files)}
 
     def rows(self) -> list[dict[str, object]]:
@@ -73,9 +77,8 @@ class Learnability(TableResult):
         found = []
         for level in self.levels:
             for k, n in enumerate(self.samples):
-                measured = {
-                    key: getattr(level, key)[k] if level.measured else "" for key in ("measured", "measured_error")
-                }
+                columns = ("measured", "measured_error", "measured_mse", "measured_mse_error")
+                measured = {key: getattr(level, key)[k] if level.measured else "" for key in columns}
                 own = {"degree": level.degree, "multiplicity": level.multiplicity, "eigenvalue": level.eigenvalue}
                 values = {"samples": n, "learnability": level.learnability[k], "mse": level.mse[k]}
                 found.append({**own, **values, **measured})
@@ -99,7 +102,7 @@ def learnability(
     kernel: str = "Theta",
     samples: str | int | Iterable[int] = "8,16,32,64,128",
     ridge: float = 0.0,
-    trials: int = 0,
+    trials: int | None = None,
     degree: int = 12,
     C_b: float = 0.1,
     C_W: float | None = None,
@@ -108,7 +111,11 @@ def learnability(
     seed: int = 0,
     output: str | Path | None = None,
 ) -> Learnability:
-    """Eigenvalues of a network's NTK (or K) and the mean learnability of each mode against the number of samples."""
+    """Eigenvalues of a network's NTK (or K) and the mean learnability of each mode against the number of samples.
+
+    The prediction rests on an assumption. Unless `trials` says otherwise (0 for none), regression on sampled training
+    sets is measured beside it on discrete spaces of moderate size, and `warnings` says where the two differ.
+    """
     question = sorted((name, repr(value)) for name, value in locals().items() if name != "output")
     activation = named(activation)
     numbers = tuple(sorted(set(whole_numbers(samples, "--samples"))))
@@ -120,6 +127,7 @@ def learnability(
     import numpy as np
 
     from numeric.spectra.eigensystem import circle, hypercube
+    from numeric.spectra.judged import ASSUMPTION, LARGEST_SPACE, TRIALS, disagreements
     from numeric.spectra.network import network_kernel
     from numeric.spectra.sampled import measure_learnability
     from numeric.spectra.selfconsistent import learnability as predict_learnability
@@ -145,8 +153,14 @@ def learnability(
             raise DeriveError(f"There are only {size} points: --samples must not exceed that.")
     predictions = [predict_learnability(eigenvalues, n, ridge, counts, tail) for n in numbers]
     measured = []
+    warnings: list[str] = []
+    if trials is None and discrete is not None and discrete.size <= LARGEST_SPACE:
+        trials = TRIALS
     if trials and discrete is not None:
         measured = [measure_learnability(discrete, n, trials, ridge, seed=seed, average_levels=True) for n in numbers]
+        warnings = [str(found) for found in disagreements(degrees.tolist(), predictions, measured)]
+    else:
+        warnings = ["Not measured here: whether the assumption holds is not known."]
     levels = tuple(
         Level(
             int(level),
@@ -157,6 +171,8 @@ def learnability(
             [p.mse(np.eye(len(degrees))[k]) for p in predictions],
             [float(m.learnabilities[k]) for m in measured],
             [float(m.learnabilities_error[k]) for m in measured],
+            [float(m.mode_mse[k]) for m in measured],
+            [float(m.mode_mse_error[k]) for m in measured],
         )
         for k, level in enumerate(degrees)
     )
@@ -174,6 +190,8 @@ def learnability(
         error,
         tail,
         levels,
+        ASSUMPTION,
+        tuple(warnings),
         {},
     )
     if output is None:

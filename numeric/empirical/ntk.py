@@ -1,7 +1,8 @@
 """The NTK of a real network by the cheapest route, in batches within a memory budget, and without ever forming it.
 
 Three routes (Novak et al. 2022). The structured one sums over layers (`numeric.empirical.structured`). The Jacobian
-contraction computes the gradient of every output on every input, N O backward passes, and contracts them, 2 N^2 O^2 P operations.
+contraction computes the gradient of every output on every input, N O backward passes, and contracts them, 2 N^2 O^2 P
+operations.
 NTK-vector products push one unit vector back and forward again for every pair of inputs and every output: about
 3 N^2 O passes, but no contraction. Inputs must not see each other in the model (no batch statistics), which is checked.
 What is compiled for a model is kept for the next call with the same function and shapes.

@@ -1,6 +1,6 @@
 """Where a model's parameters enter, read off its trace: dense and convolution layers, and everything else.
 
-A matrix that enters a model once, through y = a W (or a convolution), has the gradient sum_p a_p (x) dz/dy_p, a being the
+A matrix that enters a model once, through y = a W (or a convolution), has the gradient sum_p a_p (x) dz/dy_p: a is the
 layer's input, p the positions (one in a dense layer) and dz/dy the signal that comes back. `Structure` finds these
 places in the model's jaxpr and runs the model with a zero added to every such y, so that one backward pass a output
 gives all signals at once; no gradient with respect to a matrix is ever formed.

@@ -18,8 +18,8 @@ from numeric.spectra.selfconsistent import LearnabilityPrediction
 ASSUMPTION = (
     "The prediction assumes that the kernel's eigenfunctions at the training points act like a random rotation."
 )
-LARGEST_SPACE = 512
-"""Points up to which a measurement takes seconds, and is made unasked."""
+LARGEST_SPACE, TRIALS = 512, 40
+"""Points up to which a measurement takes seconds, and is made unasked, with this many training sets."""
 STANDARD_ERRORS, SHARE = 3.0, 0.1
 """A difference counts when it exceeds both this many standard errors and this share of the measured value."""
 

@@ -106,3 +106,13 @@ def test_study_command_writes_data_and_goes_on(tmp_path):
     assert [row for row in second if int(row["network"]) < 3] == first  # the old rows were kept, not trained again
     with pytest.raises(DeriveError, match="whole numbers"):
         CliRunner().invoke(group, ["ntk-study", "tanh", "--widths", "a,b"], catch_exceptions=False)
+
+
+def test_learnability_says_where_its_assumption_fails():
+    """On a small circle the predicted test errors are off by factors; the command measures and says so, unasked."""
+    options = ["--depth", "4", "--space", "circle", "--dimension", "32", "--samples", "16"]
+    found = json.loads(invoke("learnability", "tanh", *options, "--json"))
+    assert "random rotation" in found["assumption"]
+    assert any("test error of degree 6" in warning for warning in found["warnings"])
+    text = invoke("learnability", "tanh", *options)
+    assert "It fails here" in text and "± " in text
