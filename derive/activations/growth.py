@@ -72,6 +72,8 @@ class Tail:
 
 def _larger(a: Log, b: Log) -> Log:
     """A bound on exp(a) + exp(b), z >= 1."""
+    if math.isinf(a.c) or math.isinf(b.c):
+        return b if a.c < b.c else a
     top = max(a.c, b.c)
     c = top + math.log(math.exp(a.c - top) + math.exp(b.c - top)) if math.isfinite(top) else top
     return Log(c, max(a.p, b.p), max(a.a, b.a), max(a.b, b.b))

@@ -8,6 +8,7 @@ gives all signals at once; no gradient with respect to a matrix is ever formed.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -127,7 +128,7 @@ class Structure:
                 if eqn.primitive.name in _INLINED and (inner := _inner(eqn)) is not None:
                     visit(inner.jaxpr, key)
                 elif any(place.key == key for place in self.places):
-                    found[key] = eqn.outvars[0].aval
+                    found[key] = _shaped(eqn.outvars[0])
 
         visit(self.closed.jaxpr, ())
         return found
@@ -140,7 +141,7 @@ class Structure:
             moved = jnp.moveaxis(cotangent, feature + 1, -1)
         else:
             contract, _ = eqn.params["dimension_numbers"]
-            free = eqn.invars[1 - place.operand].aval.ndim - len(contract[0])
+            free = len(_shaped(eqn.invars[1 - place.operand]).shape) - len(contract[0])
             moved = cotangent if place.operand == 1 else jnp.moveaxis(cotangent, range(-free, 0), range(1, free + 1))
         return moved.reshape(len(cotangent), place.positions, place.outputs)
 
@@ -169,8 +170,14 @@ def _inner(eqn: JaxprEqn) -> ClosedJaxpr | None:
     return inner if isinstance(inner, ClosedJaxpr) else None
 
 
+def _shaped(v: Any) -> jax.core.ShapedArray:
+    """What is known of a value before it is computed: shape and type."""
+    aval: jax.core.ShapedArray = v.aval
+    return aval
+
+
 def _same_type(eqn: JaxprEqn) -> bool:
-    return bool(eqn.invars[0].aval.dtype == eqn.outvars[0].aval.dtype)
+    return bool(_shaped(eqn.invars[0]).dtype == _shaped(eqn.outvars[0]).dtype)
 
 
 def _scaled(eqn: JaxprEqn, tags: Sequence[_Tag | None]) -> _Tag | None:
@@ -200,15 +207,15 @@ def _place(eqn: JaxprEqn, tags: Sequence[_Tag | None], key: Key) -> Place | None
         (contract, batch) = eqn.params["dimension_numbers"]
         if any(batch):
             return None
-        parameter, other = eqn.invars[operand].aval, eqn.invars[1 - operand].aval
-        length = int(np.prod([parameter.shape[d] for d in contract[operand]], dtype=int))
+        parameter, other = _shaped(eqn.invars[operand]), _shaped(eqn.invars[1 - operand])
+        length = math.prod(parameter.shape[d] for d in contract[operand])
         outputs, positions = parameter.size // max(length, 1), other.size // max(length, 1)
         return Place(key, tag.leaf, tag.scale, operand, positions, length, outputs)
     if name == "conv_general_dilated" and operand == 1:
         p = eqn.params
         if p["feature_group_count"] != 1 or p["batch_group_count"] != 1:
             return None
-        kernel, out = eqn.invars[1].aval, eqn.outvars[0].aval
+        kernel, out = _shaped(eqn.invars[1]), _shaped(eqn.outvars[0])
         channels = kernel.shape[p["dimension_numbers"].rhs_spec[0]]
         return Place(key, tag.leaf, tag.scale, 1, out.size // channels, kernel.size // channels, channels)
     return None

@@ -96,7 +96,7 @@ class StructuredModel:
             elif by_gradients <= by_positions:
                 part = _products(_gradients(a, s), _gradients(b, t))
             else:
-                part = jax.lax.map(lambda pair, b=b, t=t: _over_positions(*pair, b, t), (a, s))
+                part = jax.lax.map(lambda pair, b=b, t=t: _over_positions(pair[0], pair[1], b, t), (a, s))
             total = total + weight * part
         for k, g, h in zip(self.others, left.gradients, right.gradients):
             total = total + _products(g * jnp.broadcast_to(rates[k], self.shapes[k]).ravel(), h)

@@ -152,8 +152,22 @@ def test_shallow_bound_holds(activation):
 
 
 def test_smoothness_constants():
-    assert smoothness("sin") == pytest.approx(1, abs=1e-12)
+    """Closed forms of the largest |sigma''|, from above; what has no bound is refused."""
+    for name, exact in (
+        ("sin", 1),
+        ("tanh", 4 / 27**0.5),
+        ("z**2", 2),
+        ("gelu", (2 / np.pi) ** 0.5),
+        ("softplus", 1 / 4),
+        ("swish", 1 / 2),
+        ("elu", 1),
+        ("sqrt(1+z**2)", 1),
+    ):
+        beta = smoothness(name)
+        assert exact <= beta < exact + 1e-9
     assert smoothness("linear") == 0
+    with pytest.raises(NumericError, match="without bound"):
+        smoothness("z*sin(z)")
     with pytest.raises(NumericError, match="kink"):
         smoothness("relu")
     with pytest.raises(NumericError, match="without bound"):
