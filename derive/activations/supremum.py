@@ -34,6 +34,8 @@ def supremum(sigma: str | sp.Expr | Activation, order: int = 0) -> tuple[float, 
         raise DeriveError(f"{function.name} has a kink: no constant bounds its derivative of order {order}.")
     kinks = [float(k) for k in function.kinks]
     pieces, slopes = function.derivative_pieces(order), function.derivative_pieces(order + 1)
+    if not any(pieces):
+        return 0.0, 0.0
     written = [_factored(piece) for piece in pieces]
     best: tuple[float, float] | None = None
     for start in starts_from(max([abs(k) for k in kinks], default=0.0) + 1.0):
