@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from derive.verbs.activations import Activation, activation
     from derive.verbs.data import depth_study, predict
     from derive.verbs.depth import asymptotics, criticality, exponents, fixed_points, generalization, starpolation
+    from derive.verbs.design import recommend
     from derive.verbs.equations import forward, recursion
     from derive.verbs.expectation import expect
     from derive.verbs.files import generate, report
@@ -46,6 +47,7 @@ _HOMES = {
     "learnability": "derive.verbs.kernels",
     "ntk_study": "derive.verbs.kernels",
     "predict": "derive.verbs.data",
+    "recommend": "derive.verbs.design",
     "recursion": "derive.verbs.equations",
     "report": "derive.verbs.files",
     "starpolation": "derive.verbs.depth",
@@ -70,6 +72,7 @@ __all__ = [
     "learnability",
     "ntk_study",
     "predict",
+    "recommend",
     "recursion",
     "report",
     "starpolation",

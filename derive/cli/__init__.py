@@ -17,6 +17,7 @@ COMMANDS = {
     "recursion": "the layer-to-layer recursion of a tensor",
     "exponents": "critical exponents and coefficients of every tensor",
     "asymptotics": "the large-depth series of a tensor, with the steps",
+    "recommend": "initialization, learning rates, width and depth of a network, ready to paste",
     "generate": "write a JAX module for an activation",
     "predict": "predictions of trained networks on a data set",
     "generalization": "robustness and variance on a nearby input, against depth",

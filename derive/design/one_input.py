@@ -20,7 +20,7 @@ from derive.depth.critical_solution import first_layer, network_equations
 from derive.depth.tensor_recursions import Admitted, admit
 from derive.design.equivalence import equal_shares
 from derive.errors import DeriveError
-from derive.gaussian.one_input import OneInputBrackets, Real
+from derive.gaussian.one_input import OneInputBrackets, OutOfRange, Real
 from derive.network.component import Component
 from derive.symbols import C_W, C_b, K, lambda_b, lambda_W
 
@@ -128,8 +128,8 @@ def _kernel(
     for layer in range(1, len(weight)):
         try:
             own = system.brackets(kernel)
-        except DeriveError as error:
-            raise DeriveError(f"{error} (layer {layer} of {system.activation.name})") from None
+        except OutOfRange as error:
+            raise OutOfRange(f"layer {layer} of {system.activation.name}: {error}", error.small) from None
         values.append(own)
         kernel, source, multiplier = system.kernel_step(kernel, bias[layer], weight[layer], own)
         sources.append(source)

@@ -1,25 +1,37 @@
-r"""What the theory recommends for a network of given depth: critical initialization, learning rates by the equivalence
-principle, and the size of the 1/n corrections, (infinity.169)-(infinity.170), which says how wide it should be."""
+r"""What the theory recommends for a network of given activation, depth and width, all of it at this very depth.
+
+Initialization at criticality, learning rates by the equivalence principle, the size of every 1/n correction and with it
+the width, the aspect ratio that maximizes the mutual information of outputs. The numbers come from the exact recursions
+of one input (`derive.design.one_input`); no large-depth formula is used.
+"""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import sympy as sp
 
 from derive.activations import Activation
 from derive.activations import activation as make_activation
-from derive.critical import criticality
-from derive.depth import exponents
+from derive.depth.ratios import CONTENT, kernel_powers, ratio_name
+from derive.design.information import best_aspect_ratio
+from derive.design.initialization import Initialization, initialization
+from derive.design.one_input import OneInput, one_input
 from derive.errors import DeriveError
-from derive.symbols import K as kernel_symbol
-from derive.symbols import L, ell, lambda_b, lambda_W
+from derive.layout import Block, Table, Text
+from derive.numbers import exact
+from derive.results import Result
+
+SIZE = 0.1
+"""The largest 1/n correction that is accepted when a width is recommended."""
+RULES = ("equivalence", "constant")
 
 
 @dataclass(frozen=True)
 class Hyperparameters:
-    """Per-layer values, layer 1 first, as `numeric.evaluation.flow` takes them."""
+    """Per-layer values, layer 1 first, as `numeric.flow` takes them."""
 
     C_b: float
     C_W: float
@@ -27,81 +39,295 @@ class Hyperparameters:
     lambda_W: tuple[float, ...]
 
 
-def hyperparameters(
-    activation: Activation | str,
-    depth: int,
-    bias_rate: float = 1.0,
-    weight_rate: float = 1.0,
-    learning_rates: str = "equivalence",
-    point: int = 0,
-) -> Hyperparameters:
-    """Critical C_b and C_W, and the learning-rate factors of each layer of a network of that depth.
-
-    >>> hyperparameters("tanh", 4).lambda_b
-    (1.0, 0.5, 0.3333333333333333, 0.25)
-    """
-    if not isinstance(depth, int) or depth < 1:
-        raise DeriveError("the depth is the number of weight layers, a whole number from 1 on")
-    sigma = make_activation(activation)
-    found = criticality(sigma)
-    if not found.points:
-        raise DeriveError(f"{sigma.name} has no critical initialization: {found.reason}")
-    table = exponents(sigma, learning_rates, point)
-    numbers = {lambda_b: bias_rate, lambda_W: weight_rate, L: depth, sp.Symbol("p_perp", real=True): table.p_perp}
-    rates = [
-        [float(e.subs(numbers).subs(ell, layer)) for layer in range(1, depth + 1)] for e in table.rates.expressions
-    ]
-    chosen = found.points[point]
-    return Hyperparameters(float(chosen.C_b), float(chosen.C_W), tuple(rates[0]), tuple(rates[1]))
-
-
 @dataclass(frozen=True)
-class Corrections:
-    """n times each dimensionless ratio of (infinity.169) at the output of a network of `depth` layers."""
+class Recommendation(Result):
+    """Everything that initializes and trains a network of `depth` weight layers; lists have layer 1 first.
+
+    `corrections` are n times the dimensionless ratios at the output; `width` is where none of them exceeds 10 %, and
+    `given_width` what the user asked about. Weights of layer l have standard deviation `weight_std[l - 1]` and learning
+    rate eta lambda_W/n_(l-1), biases `bias_std` and eta lambda_b; outputs are multiplied by `output_multiplier`.
+    """
 
     activation: str
+    formula: sp.Expr
     depth: int
-    times_width: dict[str, float]
+    C_b: sp.Expr
+    C_W: sp.Expr
+    critical: bool
+    universality_class: str
+    input_norm: float
+    inputs: int
+    outputs: int
+    lambda_b: tuple[float, ...]
+    lambda_W: tuple[float, ...]
+    weight_std: tuple[float, ...]
+    bias_std: float
+    output_multiplier: float
+    s: float
+    eta_max: float
+    output_variance: float
+    target_scale: float
+    corrections: Mapping[str, float]
+    width: int
+    given_width: int | None
+    aspect_ratio: float | None
+    kernel: tuple[float, ...]
+    notes: tuple[str, ...]
 
     @property
     def largest(self) -> tuple[str, float]:
-        return max(self.times_width.items(), key=lambda item: abs(item[1]))
+        """The ratio that decides about the width, and n times its value."""
+        return max(self.corrections.items(), key=lambda item: abs(item[1])) if self.corrections else ("none", 0.0)
 
-    def width_for(self, size: float = 0.1) -> int:
-        """The width at which no ratio exceeds `size`: first order in 1/n is then to be trusted."""
-        if not size > 0:
-            raise DeriveError("the size of a correction is a positive number")
-        return int(sp.ceiling(abs(self.largest[1]) / size))
+    @property
+    def built_width(self) -> int:
+        """The hidden width that standard deviations, snippets and --s refer to."""
+        return self.given_width if self.given_width is not None else self.width
 
-    def to_json(self) -> dict[str, Any]:
-        return {"depth": self.depth, "times_width": self.times_width, "largest": list(self.largest)}
+    def to_json(self) -> dict[str, object]:
+        return {
+            "activation": self.activation,
+            "class": self.universality_class,
+            "depth": self.depth,
+            "C_b": exact(self.C_b),
+            "C_W": exact(self.C_W),
+            "critical": self.critical,
+            "input_norm": self.input_norm,
+            "lambda_b": list(self.lambda_b),
+            "lambda_W": list(self.lambda_W),
+            "weight_std": list(self.weight_std),
+            "bias_std": self.bias_std,
+            "output_multiplier": self.output_multiplier,
+            "s": self.s,
+            "eta_max": self.eta_max,
+            "K": list(self.kernel),
+            "target_scale": self.target_scale,
+            "corrections": dict(self.corrections),
+            "largest": list(self.largest),
+            "width": self.width,
+            "given_width": self.given_width,
+            "outputs": self.outputs,
+            "aspect_ratio": self.aspect_ratio,
+            "notes": list(self.notes),
+        }
+
+    def blocks(self) -> tuple[Block, ...]:
+        layers = tuple(
+            (str(l), f"{self.kernel[l - 1]:.6g}", *(f"{own[l - 1]:.6g}" for own in self._by_layer))
+            for l in sorted(
+                {1, 2, *(round(self.depth * k / 4) for k in (1, 2, 3)), self.depth} & {*range(1, self.depth + 1)}
+            )
+        )
+        header = ("layer", "$K$", "$\\lambda_b$", "$\\lambda_W$", "weights' s.d.")
+        summary = (
+            ("$C_b$", f"{float(self.C_b):.8g}"),
+            ("$C_W$", f"{float(self.C_W):.8g}"),
+            ("$x\\cdot x/n_0$", f"{self.input_norm:.6g}"),
+            ("largest stable $\\eta$", f"{self.eta_max:.6g}"),
+            ("multiply targets by", f"{self.target_scale:.6g}"),
+            ("width for 10 %", str(self.width)),
+            ("best $L/n$", "–" if self.aspect_ratio is None else f"{self.aspect_ratio:.4g}"),
+        )
+        ratios = tuple((f"`{name}`", f"{value:.5g}") for name, value in self.corrections.items())
+        return (
+            Table((self.activation, f"depth {self.depth}"), summary),
+            Table(header, layers, "Some layers; the JSON has all."),
+            Table(("ratio", "n times its value"), ratios, "1/n corrections at the output."),
+            *(Text(note) for note in self.notes),
+        )
+
+    def code(self, framework: str) -> str:
+        """A runnable module of a framework (torch, flax, equinox, keras), exactly equivalent to this network."""
+        from derive.design.snippets import snippet
+
+        return snippet(self, framework)
+
+    @property
+    def _by_layer(self) -> tuple[tuple[float, ...], ...]:
+        return self.lambda_b, self.lambda_W, self.weight_std
 
 
-def corrections(
+def recommend(
+    activation: Activation | str | sp.Expr,
+    depth: int,
+    width: int | None = None,
+    outputs: int = 1,
+    input_norm: float | None = None,
+    inputs: int | None = None,
+    targets: float | None = None,
+    s: float = 0.0,
+    point: int = 0,
+) -> Recommendation:
+    """Initialization, learning rates, width and aspect ratio of a network of `depth` weight layers.
+
+    `width` is the hidden width of a network that is planned, `inputs` its n_0 (the width unless given), `input_norm`
+    the inputs' x.x/n_0, `targets` the targets' mean square if they are not rescaled to the outputs' scale, and `s` the
+    place between the NTK (0) and the maximal-update (1) parametrization.
+
+    >>> found = recommend("relu", 8, outputs=2)
+    >>> found.C_W, found.lambda_W[0], found.corrections["V/(n K^2)"]
+    (2, 0.0625, 35.0)
+    >>> round(found.aspect_ratio, 6)  # 4/(26 nu) with nu = 35/8
+    0.035165
+    """
+    _check(depth=depth, width=width, outputs=outputs, inputs=inputs)
+    for name, value in (("the inputs' x.x/n_0", input_norm), ("the targets' mean square", targets)):
+        if value is not None and not (isinstance(value, int | float) and math.isfinite(value) and value > 0):
+            raise DeriveError(f"{name} is a positive number, not {value!r}")
+    if not (isinstance(s, int | float) and 0 <= s <= 1):
+        raise DeriveError(f"s lies between 0 (NTK) and 1 (maximal update), not {s!r}")
+    sigma = make_activation(activation)
+    start = initialization(sigma, depth, input_norm, point)
+    flow = one_input(sigma, depth, start.C_b, start.C_W, start.input_norm)
+    variance = flow.tensors["K"][-1]
+    mean_square = variance if targets is None else float(targets)
+    ratios = corrections(flow, mean_square)
+    needed = width_for(ratios)
+    built = width if width is not None else needed
+    nu = ratios.get("V/(n K^2)", 0.0) / depth
+    aspect = best_aspect_ratio(nu, outputs) if nu > 0 else None
+    fan_in = [inputs if inputs is not None else built, *[built] * (depth - 1)]
+    factor = float(built) ** s
+    weight = float(start.C_W)
+    found = Recommendation(
+        activation=sigma.name,
+        formula=sigma.expression,
+        depth=depth,
+        C_b=start.C_b,
+        C_W=start.C_W,
+        critical=start.critical,
+        universality_class=start.universality_class,
+        input_norm=start.input_norm,
+        inputs=fan_in[0],
+        outputs=outputs,
+        lambda_b=tuple(factor * rate for rate in flow.lambda_b),
+        lambda_W=tuple(factor * rate for rate in flow.lambda_W),
+        weight_std=tuple(math.sqrt(weight / n) for n in fan_in),
+        bias_std=math.sqrt(float(start.C_b)),
+        output_multiplier=factor**-0.5,
+        s=float(s),
+        eta_max=2 / flow.tensors["Theta"][-1],
+        output_variance=variance,
+        target_scale=math.sqrt(variance) if targets is None else 1.0,
+        corrections=ratios,
+        width=needed,
+        given_width=width,
+        aspect_ratio=aspect,
+        kernel=flow.tensors["K"],
+        notes=(),
+    )
+    return _with_notes(found, start, flow, targets)
+
+
+def _check(**numbers: int | None) -> None:
+    what = {
+        "depth": "the depth is the number of weight layers",
+        "width": "the width is the number of neurons of a hidden layer",
+        "outputs": "outputs is the number of output neurons",
+        "inputs": "inputs is the dimension of an input",
+    }
+    for name, value in numbers.items():
+        if value is None and name in ("width", "inputs"):
+            continue
+        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            raise DeriveError(f"{what[name]}, a whole number from 1 on, not {value!r}")
+
+
+def corrections(flow: OneInput, targets: float) -> dict[str, float]:
+    """n times each dimensionless ratio at the output, PDLT (∞.169), with K + y^2 for K in the last four (footnote 26).
+
+    `targets` is the mean square y^2 of the targets over outputs.
+    """
+    output = {name: values[-1] for name, values in flow.tensors.items()}
+    found = {}
+    for name in CONTENT:
+        if name not in output:
+            continue
+        k, t = kernel_powers(name)
+        scale = (output["K"] + targets) ** -k if k < 0 else 1 / output["K"] ** k
+        title = ratio_name(name).replace(f"{name} K/", f"{name} (K + y^2)/")
+        found[title] = output[name] * scale / output["Theta"] ** t
+    return found
+
+
+def plan(
     activation: Activation | str,
     depth: int,
-    bias_rate: float = 1.0,
-    weight_rate: float = 1.0,
     learning_rates: str = "equivalence",
+    input_norm: float | None = None,
+    targets: float | None = None,
     point: int = 0,
-    kernel: float = 1.0,
-) -> Corrections:
-    """The leading large-depth values of the ratios; `kernel` is K of a scale-invariant activation.
+) -> tuple[Hyperparameters, dict[str, float]]:
+    """Initialization, learning rates (the equivalence principle at this depth, or 1 for all) and n times the ratios.
 
-    >>> corrections("tanh", 10).largest[0]
-    'V/(n K^2)'
+    >>> plan("relu", 4)[0].lambda_b
+    (0.125, 0.125, 0.125, 0.125)
     """
-    table = exponents(activation, learning_rates, point)
-    numbers = {lambda_b: bias_rate, lambda_W: weight_rate, L: depth, kernel_symbol: kernel}
-    found = {}
-    for ratio in table.ratios.values():
-        if ratio.exponent is None:
-            found[ratio.name] = 0.0
-            continue
-        size = ratio.coefficient * sp.Integer(depth) ** -ratio.exponent * sp.log(depth) ** ratio.log_power
-        value = size.subs(numbers)
-        if not value.free_symbols:
-            found[ratio.name] = float(value)
-    if not found:
-        raise DeriveError(f"no finite-width ratio of {table.activation} is known at this point")
-    return Corrections(table.activation, depth, found)
+    if learning_rates not in RULES:
+        raise DeriveError(f"learning rates are one of {', '.join(RULES)}, not {learning_rates!r}")
+    _check(depth=depth)
+    sigma = make_activation(activation)
+    start = initialization(sigma, depth, input_norm, point)
+    rate = 1.0 if learning_rates == "constant" else None
+    flow = one_input(sigma, depth, start.C_b, start.C_W, start.input_norm, rate, rate)
+    chosen = Hyperparameters(flow.C_b[0], flow.C_W[0], flow.lambda_b, flow.lambda_W)
+    return chosen, corrections(flow, flow.tensors["K"][-1] if targets is None else targets)
+
+
+def width_for(ratios: Mapping[str, float], size: float = SIZE) -> int:
+    """The width at which no ratio exceeds `size`."""
+    return max([1, *(math.ceil(abs(value) / size - 1e-9) for value in ratios.values())])
+
+
+def _with_notes(found: Recommendation, start: Initialization, flow: OneInput, targets: float | None) -> Recommendation:
+    from dataclasses import replace
+
+    name, value = found.largest
+    L = found.depth
+    notes = [
+        *start.notes,
+        f"lambda_b, lambda_W: every layer's biases, and every layer's weights, contribute 1/(2L) = {1 / (2 * L):.4g} "
+        "to the output's NTK, which is then 1: the equivalence principle solved with the exact recursion of Theta at "
+        "this depth.",
+        f"weight_std = sqrt(C_W/n_(l-1)) with hidden width {found.built_width}"
+        + (" (the recommended one)" if found.given_width is None else "")
+        + f" and n_0 = {found.inputs}; the learning rate of a weight is eta lambda_W/n_(l-1), of a bias eta lambda_b.",
+        f"eta_max = {found.eta_max:.4g}: gradient descent on sum (z - y)^2/2 diverges above 2/Theta, for one input; "
+        "for a data set it is 2 over the largest eigenvalue of Theta (--data).",
+    ]
+    if found.corrections:
+        notes.append(
+            f"corrections: n times each dimensionless ratio of the tensors at the output, from the recursions of one "
+            f"input (brackets to {max(flow.error, 1e-16):.0e}); the largest is {name} = {value:.4g}/n."
+        )
+        notes.append(f"width = {found.width}: no ratio exceeds {SIZE:.0%}.")
+    if targets is None:
+        notes.append(
+            f"Targets: multiply targets of mean square 1 by {found.target_scale:.4g} = sqrt(K^(L)), the scale of the "
+            "outputs, PDLT (∞.26); the ratios with y^2 assume it."
+        )
+    else:
+        notes.append(
+            f"Targets: their mean square {targets:.4g} per output is compared with K^(L) = {found.output_variance:.4g};"
+            " rescaling them to it, PDLT (∞.26), makes the ratios with y^2 smaller or as small as they can be."
+        )
+    if found.aspect_ratio is not None:
+        best = L / found.aspect_ratio
+        notes.append(
+            f"aspect_ratio L/n = {found.aspect_ratio:.4g} (n = {best:.0f}) maximizes the mutual information of two halves "
+            f"of {found.outputs} output(s): 4/((20 + 3 n_L) nu), nu = V/K^2/L = {found.corrections['V/(n K^2)'] / L:.4g} "
+            "at this depth."
+        )
+    if found.given_width is not None and found.corrections:
+        size = abs(value) / found.given_width
+        verdict = "wide enough" if found.given_width >= found.width else "not wide enough for first order in 1/n"
+        notes.append(f"At width {found.given_width} the largest ratio is {size:.2%}: {verdict}.")
+    if found.s:
+        notes.append(
+            f"s = {found.s:g}: outputs are multiplied by n^(-s/2) = {found.output_multiplier:.4g} and learning rates by "
+            f"n^s at n = {found.built_width}; Theta stays, its change in training grows from L/n to L/n^(1-s)."
+        )
+    for reason in sorted(set(flow.missing.values())):
+        names = [tensor for tensor, why in flow.missing.items() if why == reason]
+        notes.append(f"{', '.join(names)}: no ratio. {reason[0].upper() + reason[1:]}")
+    return replace(found, notes=tuple(notes))

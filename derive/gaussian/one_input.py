@@ -31,6 +31,16 @@ NODES = 24
 GOAL = 1e-13
 """Relative agreement of two levels of quadrature, next to the integral of the absolute value."""
 MOST_HALVINGS = 6
+LARGEST = 1e100
+"""Of K; its inverse is the smallest."""
+
+
+class OutOfRange(DeriveError):
+    """K is too large, or too small, for its brackets to be taken."""
+
+    def __init__(self, message: str, small: bool) -> None:
+        super().__init__(message)
+        self.small = bool(small)
 
 
 class OneInputBrackets:
@@ -82,12 +92,13 @@ class OneInputBrackets:
     def __call__(self, kernel: float | np.longdouble) -> list[np.longdouble]:
         """The values at K = kernel, which must be positive."""
         variance = Real(kernel)
-        if not (np.isfinite(variance) and variance > 0):
-            raise DeriveError(f"brackets need a positive variance K, not {float(variance):g}")
+        if not 1 / LARGEST <= variance <= LARGEST:
+            raise OutOfRange(f"K = {float(variance):g} is not between {1 / LARGEST:g} and {LARGEST:g}", variance < 1)
         values, sizes = self._integrals(variance, self._halvings)
         while True:
             finer, _ = self._integrals(variance, self._halvings + 1)
-            gap = float(np.max(np.abs(finer - values) / sizes, initial=0.0))
+            with np.errstate(invalid="ignore"):
+                gap = float(np.max(np.abs(finer - values) / sizes, initial=0.0))
             if not np.isfinite(gap):
                 raise DeriveError(f"an expectation is not finite at K = {float(variance):g}")
             if gap <= GOAL or self._halvings == MOST_HALVINGS:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from derive.activations import activation as read_activation
 from derive.critical import criticality
-from derive.design.recommendation import Hyperparameters, corrections, hyperparameters
+from derive.design.recommendation import Hyperparameters, plan, width_for
 from derive.errors import DeriveError
 from derive.layout import Block, Table, Text
 from derive.lists import names, whole_numbers
@@ -232,7 +232,11 @@ def depth_study(
     loss: str = "mse",
     rcond: float | None = None,
 ) -> DepthStudy:
-    """Bias and variance of the mean test loss at infinite width, for networks at criticality, against depth."""
+    """Bias and variance of the mean test loss at infinite width, for networks at criticality, against depth.
+
+    Learning rates, ratios and widths are exact at each depth, for the mean norm of the training inputs and the mean
+    square of their targets.
+    """
     layers = whole_numbers(depths, "--depths")
     targets = (target,) if isinstance(target, str) else tuple(target)
     read = load_data(data, test, targets)
@@ -241,22 +245,24 @@ def depth_study(
             f"{test} lacks the column {targets[0]!r}: a study compares with the targets of the test inputs."
         )
     y = read.targets + read.test_targets
+    norm = sum(x * x for row in read.inputs[: read.count] for x in row) / (read.count * len(read.inputs[0]))
+    size = sum(x * x for row in read.targets for x in row) / (read.count * len(targets))
+    if not norm > 0:
+        raise DeriveError(f"All training inputs of {data} are zero.")
     from numeric.studies.depth import depth_study as study
 
     studies = {}
     for name in map(named, names(activations)):
+        plans = {depth: plan(name, depth, learning_rates, norm, size) for depth in layers}
 
-        def settings(depth: int, name: str = name) -> Hyperparameters:
-            return hyperparameters(name, depth, learning_rates=learning_rates)
+        def settings(depth: int, plans: dict[int, tuple[Hyperparameters, dict[str, float]]] = plans) -> Hyperparameters:
+            return plans[depth][0]
 
         found = study(name, read.inputs, y, range(read.count), layers, settings, loss=loss, rcond=rcond)
         entries = []
         for row in found:
-            try:
-                size = corrections(name, row.depth, learning_rates=learning_rates)
-                largest, width = size.largest, size.width_for()
-            except DeriveError:
-                largest, width = None, None
-            entries.append(DepthEntry(row.depth, row.bias, row.variance, row.total, largest, width))
+            ratios = plans[row.depth][1]
+            largest = max(ratios.items(), key=lambda item: abs(item[1]))
+            entries.append(DepthEntry(row.depth, row.bias, row.variance, row.total, largest, width_for(ratios)))
         studies[name] = tuple(entries)
     return DepthStudy(loss, learning_rates, studies)

@@ -41,7 +41,7 @@ def depth_study(
 ) -> list[DepthRow]:
     """Train on the inputs `train` of X and test on the others; y (N, n_L) holds the targets of all of them.
 
-    `settings(depth)` gives C_b, C_W, lambda_b, lambda_W as attributes (`derive.design.recommendation`).
+    `settings(depth)` gives C_b, C_W, lambda_b, lambda_W as attributes (`derive.design.recommendation.plan`).
     `loss` is "mse", or "cross-entropy" with y as probabilities, none of them zero: training then ends at log p, up to a
     shift that the loss does not see, and bias and variance are those of the second-order expansion (10.55).
     """

@@ -28,6 +28,7 @@ EXAMPLES = {
     "recursion": ["D", "--single-input"],
     "exponents": ["relu"],
     "asymptotics": ["relu", "A"],
+    "recommend": ["relu", "--depth", "4", "--outputs", "2"],
     "generate": ["linear", "-o", "linear_theory.py"],
     "predict": ["data.csv", "--test", "test.csv", "--target", "y", "--infinite", "--activation", "erf"],
     "generalization": ["relu"],
@@ -39,7 +40,7 @@ EXAMPLES = {
 }
 LONG = {"report", "ntk-study"}
 """Their answers are compared by `make verify`."""
-FORMS = {"as_json", "latex"}
+FORMS = {"as_json", "latex", "form"}
 """Options that choose how the answer is printed; they are no arguments of the verb."""
 PARSED = {("expect", "more")}
 """What click needs to read `--K 1 0.5 2`."""

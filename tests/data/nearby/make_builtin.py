@@ -15,8 +15,8 @@ import numpy as np
 import sympy as sp
 
 import derive
-from derive.design.recommendation import hyperparameters
-from derive.symbols import z
+from derive.design.recommendation import Hyperparameters
+from derive.symbols import L, ell, lambda_b, lambda_W, z
 
 HERE = Path(__file__).parent
 NAMES = ("tanh", "sin", "erf", "arctan", "softsign", "elu", "sigmoid_half", "gelu", "gelu_tanh", "swish", "mish")
@@ -35,6 +35,16 @@ def half_stable_start(point):
     return float(point.K_star) + (1.0 if "above" in point.stability else -0.5)
 
 
+def power_laws(sigma, depth, rule):
+    """The learning rates' leading power laws at large depth, which the asymptotics under test assume."""
+    table, point = derive.exponents(sigma, rule), sigma.criticality().points[0]
+    numbers = {lambda_b: BIAS, lambda_W: WEIGHT, L: depth, sp.Symbol("p_perp", real=True): table.p_perp}
+    rates = [
+        tuple(float(e.subs(numbers).subs(ell, layer)) for layer in range(1, depth + 1)) for e in table.rates.expressions
+    ]
+    return Hyperparameters(float(point.C_b), float(point.C_W), *rates)
+
+
 def iterate(name):
     sigma = derive.activation(name)
     point = sigma.criticality().points[0]
@@ -43,7 +53,7 @@ def iterate(name):
     psi = 0.01 if flowing and not sigma.kinks else 0.001  # a jump in sigma'' leaves corrections of order psi
     depths = DEPTHS if flowing else DEPTHS[:3]
     rules = ("equivalence", "constant") if flowing else ("constant",)  # half-stable p_perp are in the hundreds
-    settings = {rule: hyperparameters(sigma, depths[-1], BIAS, WEIGHT, rule) for rule in rules}
+    settings = {rule: power_laws(sigma, depths[-1], rule) for rule in rules}
     value, slope = functions(sigma)
     t, w = np.polynomial.legendre.leggauss(ANGULAR if flowing else 4 * ANGULAR)
     r, v = np.polynomial.legendre.leggauss(RADIAL)

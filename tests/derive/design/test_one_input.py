@@ -103,5 +103,5 @@ def test_complaints():
         one_input("tanh", 3, [0, 0], 1)
     with pytest.raises(DeriveError, match="from 0 on"):
         one_input("tanh", 3, 0, 1, -2.0)
-    with pytest.raises(DeriveError, match="positive variance"):
+    with pytest.raises(DeriveError, match="is not between"):
         one_input("tanh", 3, 0, 1, 0.0)

@@ -9,7 +9,6 @@ import sympy as sp
 
 from derive.activations import activation
 from derive.depth.iterate import Brackets
-from derive.design.recommendation import hyperparameters
 from derive.gaussian import Bracket
 from derive.nearby import generalization
 from derive.nearby.flow import nearby_equations
@@ -46,7 +45,8 @@ def test_half_stable_recursions_at_finite_depth(name):
     rows = {int(depth): row for depth, row in DATA[name]["constant"].items()}
     sigma = activation(name)
     depth = max(rows)
-    settings = hyperparameters(sigma, depth, 1.0, 2.0, "constant")
+    critical = sigma.criticality().points[0]
+    bias, weight = float(critical.C_b), float(critical.C_W)
     equations = nearby_equations(True)
     brackets = sorted({b for e in equations.values() for b in e.atoms(Bracket)}, key=str)
     evaluate = Brackets(sigma, brackets)
@@ -59,15 +59,15 @@ def test_half_stable_recursions_at_finite_depth(name):
     )
     point = sigma.criticality().points[0]
     first = float(point.K_star) + (1.0 if "above" in point.stability else -0.5)
-    psi, gram = 0.001, (first - settings.C_b) / settings.C_W
+    psi, gram = 0.001, (first - bias) / weight
     separation = first * np.sin(psi / 2) ** 2
     midpoint = first - separation  # K_00 = K_++ - ddK_2 at the first layer
-    state = {"K": midpoint, "Theta": 1 + 2 * (gram - separation / settings.C_W)}
-    state |= {"ddK_2": separation, "ddTheta_2": 2 * separation / settings.C_W}
+    state = {"K": midpoint, "Theta": 1 + 2 * (gram - separation / weight)}
+    state |= {"ddK_2": separation, "ddTheta_2": 2 * separation / weight}
     values = [state.get(n, 0.0) for n in names]
     for layer in range(1, depth):
         numbers = [float(b) for b in evaluate(np.longdouble(values[0]))]
-        values = step(settings.C_b, settings.C_W, 1.0, 2.0, *values, *numbers)
+        values = step(bias, weight, 1.0, 2.0, *values, *numbers)
         if layer + 1 in rows:
             found = dict(zip(names, values))
             ratio = -2 * found["ddTheta_2"] / (found["Theta"] + found["ddTheta_0"] + found["ddTheta_2"])

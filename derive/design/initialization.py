@@ -1,0 +1,182 @@
+r"""Where to initialize: the critical point, or the best there is for an activation without one, and the inputs' norm.
+
+At a critical point with K* > 0 the inputs should have the norm that puts K^(1) at K*. Without a critical point: C_b = 0
+and the C_W with which the product of chi_perp over the hidden layers is 1 at this depth, so that gradients are as large
+at the first layer as at the last. This needs no fixed point; it is refused where K of the output then changes faster
+than in proportion to the input's, as for exp or z^2: every layer would amplify what the layer before did.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import sympy as sp
+
+from derive.activations import Activation
+from derive.critical import criticality
+from derive.critical.points import SCALE_INVARIANT
+from derive.design.one_input import one_input
+from derive.errors import DeriveError
+from derive.gaussian.one_input import OutOfRange
+
+MOST_ELASTIC = 1.5
+"""Largest d log K^(L) / d log K^(1) that is accepted without a critical point; a linear network has 1."""
+_RANGE = (math.log(1e-6), math.log(1e6))
+
+
+@dataclass(frozen=True)
+class Initialization:
+    """C_b and C_W (exact where they are known so), x.x/n_0 of the inputs, and a sentence on each."""
+
+    C_b: sp.Expr
+    C_W: sp.Expr
+    input_norm: float
+    best_norm: float | None
+    critical: bool
+    universality_class: str
+    notes: tuple[str, ...]
+
+
+def initialization(sigma: Activation, depth: int, input_norm: float | None = None, point: int = 0) -> Initialization:
+    """The critical initialization of an activation, or the best at this depth; DeriveError where there is none.
+
+    `input_norm` is x.x/n_0 of the user's inputs; None leaves it to the recommendation (1 where any norm will do).
+
+    >>> from derive.activations import activation
+    >>> found = initialization(activation("relu"), 8)
+    >>> found.C_W, found.input_norm
+    (2, 1.0)
+    """
+    found = criticality(sigma)
+    if not found.points:
+        return _without_critical_point(sigma, depth, 1.0 if input_norm is None else input_norm, found.reason)
+    if not 0 <= point < len(found.points):
+        raise DeriveError(
+            f"{sigma.name} has {len(found.points)} critical point(s), numbered from 0; there is no {point}"
+        )
+    chosen = found.points[point]
+    kind = chosen.universality_class
+    where = "every K is a fixed point" if kind == SCALE_INVARIANT else f"K* = {_short(chosen.K_star)}"
+    notes = [
+        f"C_b = {_short(chosen.C_b)}, C_W = {_short(chosen.C_W)}: the critical point of {sigma.name} "
+        f"(chi_parallel = chi_perp = 1; class {kind}, {where}), derived, not fitted."
+    ]
+    best = None
+    if kind != SCALE_INVARIANT and chosen.K_star.is_positive:
+        best = float((chosen.K_star - chosen.C_b) / chosen.C_W)
+    norm = input_norm if input_norm is not None else 1.0 if best is None else best
+    if best is None:
+        why = "any norm stays as it is" if kind == SCALE_INVARIANT else "any norm flows to K* = 0"
+        notes.append(f"Inputs: x.x/n_0 = {norm:.6g}; {why}, but keep it the same for all inputs.")
+    elif math.isclose(norm, best, rel_tol=1e-9):
+        notes.append(
+            f"Inputs: normalize them to x.x/n_0 = {best:.6g}, which puts K^(1) at K* = {_short(chosen.K_star)}."
+        )
+    else:
+        factor = math.sqrt(best / norm) if norm > 0 else math.inf
+        notes.append(
+            f"Inputs: numbers are for x.x/n_0 = {norm:.6g}, as given; multiply the inputs by {factor:.6g} to put "
+            f"K^(1) at K* = {_short(chosen.K_star)} (x.x/n_0 = {best:.6g})."
+        )
+    return Initialization(chosen.C_b, chosen.C_W, float(norm), best, True, kind, tuple(notes))
+
+
+def _lower(reason: str) -> str:
+    """A reason inside a sentence."""
+    return reason[0].lower() + reason[1:] if reason.startswith("No ") else reason
+
+
+def _short(number: sp.Expr) -> str:
+    return str(number) if number.is_Rational and len(str(number)) < 12 else f"{float(number):.6g}"
+
+
+def _without_critical_point(sigma: Activation, depth: int, norm: float, reason: str) -> Initialization:
+    if sigma.first_delta_order == 1:
+        raise DeriveError(
+            f"{sigma.name} has no critical initialization and gradients that do not exist: {_lower(reason)}"
+        )
+    weight = _level_gradients(sigma, depth, norm)
+    if weight is None:
+        raise DeriveError(
+            f"{sigma.name} has no critical initialization, and none that keeps gradients level: {_lower(reason)}"
+        )
+    if depth > 1 and (elasticity := _elasticity(sigma, depth, weight, norm)) > MOST_ELASTIC:
+        raise DeriveError(
+            f"{sigma.name} has no critical initialization, nor a good one at depth {depth}: K^(L) goes as the power "
+            f"{elasticity:.3g} of the input's norm; {_lower(reason)}"
+        )
+    notes = [
+        f"{sigma.name} has no critical point. {reason}",
+        f"C_b = 0, C_W = {weight:.6g}: the best there is at depth {depth}, the product of chi_perp over the hidden "
+        "layers is 1, so gradients are as large at the first layer as at the last; other depths need other values.",
+        f"Inputs: x.x/n_0 = {norm:.6g}; C_W depends on it.",
+    ]
+    if (shifted := _shifted(sigma)) is not None:
+        notes.append(shifted)
+    return Initialization(sp.S.Zero, sp.Float(weight), float(norm), None, False, "none", tuple(notes))
+
+
+def _level_gradients(sigma: Activation, depth: int, norm: float) -> float | None:
+    """C_W with prod chi_perp = 1, by bisection in log C_W; None if there is none in range."""
+    if depth == 1:
+        return 1.0
+
+    def product(log_weight: float) -> float:
+        try:
+            found = one_input(sigma, depth, 0.0, math.exp(log_weight), norm, 1.0, 1.0, tensors=False)
+        except OutOfRange as error:
+            return -math.inf if error.small else math.inf
+        except DeriveError:
+            return math.inf  # an expectation is not finite: K is far too large
+        return sum(math.log(m) if m > 0 else -math.inf for m in found.multipliers)
+
+    low, high = 0.0, 0.0
+    while product(low) > 0:
+        low -= 1.0
+        if low < _RANGE[0]:
+            return None
+    while product(high) < 0:
+        high += 1.0
+        if high > _RANGE[1]:
+            return None
+    below, above = product(low), product(high)
+    for turn in range(100):
+        use_secant = turn % 3 and math.isfinite(below) and math.isfinite(above) and above > below
+        middle = low - below * (high - low) / (above - below) if use_secant else (low + high) / 2
+        value = product(middle)
+        if value > 0:
+            high, above = middle, value
+        else:
+            low, below = middle, value
+        if abs(value) < 1e-10 or high - low < 1e-12:
+            return math.exp(middle)
+    return math.exp((low + high) / 2)
+
+
+def _elasticity(sigma: Activation, depth: int, weight: float, norm: float) -> float:
+    """d log K^(L) / d log(x.x)."""
+    step = 1e-3
+    try:
+        ends = [
+            one_input(sigma, depth, 0.0, weight, norm * math.exp(sign * step), 1.0, 1.0, tensors=False).tensors["K"][-1]
+            for sign in (-1, 1)
+        ]
+    except DeriveError:
+        return math.inf
+    return math.log(ends[1] / ends[0]) / (2 * step)
+
+
+def _shifted(sigma: Activation) -> str | None:
+    """The advice to subtract sigma(0), where that has a stable critical point."""
+    if sigma.kinks or sigma.taylor(0) == 0:
+        return None
+    value = sigma.taylor(0)
+    other = criticality(sigma.expression - value)
+    if not other.points or other.points[0].stability != "stable":
+        return None
+    first = other.points[0]
+    return (
+        f"{sigma.name} - {value} has a critical point, C_b = {_short(first.C_b)} and C_W = {_short(first.C_W)}: "
+        "subtract the constant, and depth costs much less."
+    )
