@@ -314,9 +314,9 @@ def _with_notes(found: Recommendation, start: Initialization, flow: OneInput, ta
     if found.aspect_ratio is not None:
         best = L / found.aspect_ratio
         notes.append(
-            f"aspect_ratio L/n = {found.aspect_ratio:.4g} (n = {best:.0f}) maximizes the mutual information of two halves "
-            f"of {found.outputs} output(s): 4/((20 + 3 n_L) nu), nu = V/K^2/L = {found.corrections['V/(n K^2)'] / L:.4g} "
-            "at this depth."
+            f"aspect_ratio L/n = {found.aspect_ratio:.4g} (n = {best:.0f}) maximizes the mutual information of parts "
+            f"of {found.outputs} output(s): 4/((20 + 3 n_L) nu) with nu = V/K^2/L = "
+            f"{found.corrections['V/(n K^2)'] / L:.4g} at this depth."
         )
     if found.given_width is not None and found.corrections:
         size = abs(value) / found.given_width
@@ -324,8 +324,8 @@ def _with_notes(found: Recommendation, start: Initialization, flow: OneInput, ta
         notes.append(f"At width {found.given_width} the largest ratio is {size:.2%}: {verdict}.")
     if found.s:
         notes.append(
-            f"s = {found.s:g}: outputs are multiplied by n^(-s/2) = {found.output_multiplier:.4g} and learning rates by "
-            f"n^s at n = {found.built_width}; Theta stays, its change in training grows from L/n to L/n^(1-s)."
+            f"s = {found.s:g}: outputs are multiplied by n^(-s/2) = {found.output_multiplier:.4g} and learning rates "
+            f"by n^s at n = {found.built_width}; Theta stays, its change in training grows from L/n to L/n^(1-s)."
         )
     for reason in sorted(set(flow.missing.values())):
         names = [tensor for tensor, why in flow.missing.items() if why == reason]

@@ -259,7 +259,7 @@ def make_optimizer(network):
         transforms |= {f"weight {place}": optax.sgd(weight), f"bias {place}": optax.sgd(bias)}
         labels = eqx.tree_at(lambda n: n.layers[place].weight, labels, f"weight {place}")
         labels = eqx.tree_at(lambda n: n.layers[place].bias, labels, f"bias {place}")
-    return optax.multi_transform(transforms, labels)
+    return optax.multi_transform(transforms, lambda _: labels)
 
 
 def loss(network, x, y):
@@ -284,7 +284,9 @@ _KERAS = '''class Network(keras.Model):
         sizes = [INPUTS] + [WIDTH] * (DEPTH - 1) + [OUTPUTS]
         normal = keras.initializers.RandomNormal
         self.dense = [
-            keras.layers.Dense(b, kernel_initializer=normal(0.0, (C_W / a) ** 0.5), bias_initializer=normal(0.0, C_B**0.5))
+            keras.layers.Dense(
+                b, kernel_initializer=normal(0.0, (C_W / a) ** 0.5), bias_initializer=normal(0.0, C_B**0.5)
+            )
             for a, b in zip(sizes, sizes[1:])
         ]
         for layer, fan_in in zip(self.dense, sizes):

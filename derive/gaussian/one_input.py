@@ -40,7 +40,7 @@ class OutOfRange(DeriveError):
 
     def __init__(self, message: str, small: bool) -> None:
         super().__init__(message)
-        self.small = bool(small)
+        self.small = small
 
 
 class OneInputBrackets:
@@ -93,7 +93,9 @@ class OneInputBrackets:
         """The values at K = kernel, which must be positive."""
         variance = Real(kernel)
         if not 1 / LARGEST <= variance <= LARGEST:
-            raise OutOfRange(f"K = {float(variance):g} is not between {1 / LARGEST:g} and {LARGEST:g}", variance < 1)
+            raise OutOfRange(
+                f"K = {float(variance):g} is not between {1 / LARGEST:g} and {LARGEST:g}", bool(variance < 1)
+            )
         values, sizes = self._integrals(variance, self._halvings)
         while True:
             finer, _ = self._integrals(variance, self._halvings + 1)
