@@ -8,7 +8,7 @@ linearized prediction, which needs no training, is the control variate that isol
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -19,7 +19,108 @@ import numpy as np
 
 from numeric.ensemble.networks import Networks, Params, check_data, flip_last_layer
 from numeric.errors import NumericError
+from numeric.evaluation.flow import flow
 from numeric.trained.algorithms import Algorithm, DivergentTraining
+from numeric.trained.modes import modes_of
+
+
+def newton_tensors(
+    networks: Networks, params: Params, X: jax.Array, train: tuple[int, ...], algorithm: Algorithm
+) -> jax.Array | None:
+    """The Newton tensors (infinity.67)-(infinity.70) of a batch, (count or 1, n_L N_train, n_L N_train); None for none.
+
+    Of each network's own NTK where the algorithm says so, with components mixed; else of the infinite-width NTK.
+    """
+    if not algorithm.preconditions:
+        return None
+    outputs, picked = networks.widths[-1], X[jnp.array(train)]
+    if algorithm.own_ntk:
+        ntk = np.asarray(networks.ntk(params, picked)).transpose(0, 1, 3, 2, 4)
+        blocks = ntk.reshape(len(ntk), outputs * len(train), -1)
+        return jnp.asarray(np.stack([algorithm.newton(modes_of(block)) for block in blocks]))
+    hyperparameters = (networks.C_b, networks.C_W, networks.lambda_b, networks.lambda_W)
+    f = flow(networks.activation, picked, networks.depth, 1, *map(list, hyperparameters), tensors=["K", "Theta"])
+    newton = algorithm.newton(modes_of(np.asarray(f.Theta), train))
+    return jnp.asarray(np.kron(np.eye(outputs), newton))[None]
+
+
+def trained(
+    networks: Networks,
+    params: Params,
+    X: jax.Array,
+    y: jax.Array,
+    train: tuple[int, ...],
+    algorithm: Algorithm,
+    steps: int,
+    newton: jax.Array | None = None,
+) -> Params:
+    """A batch of networks after `steps` steps of the algorithm on the MSE loss over `train`, Newton tensor and batches
+    included."""
+    picked, rates = X[jnp.array(train)], networks.rates()
+
+    def gradients(batch: Params, index: jax.Array) -> Params:
+        z, pull = jax.vjp(lambda p: networks.outputs(p, picked), batch)
+        return pull(_factors(z - y.T, newton, algorithm, index))[0]
+
+    def step(batch: Params, memories: list, index: jax.Array, stage: int) -> tuple[Params, list]:
+        new_batch, new_memories = [], []
+        for pair, slope, rate, memory in zip(batch, gradients(batch, index), rates, memories):
+            moved = [algorithm.update(m, r * g, stage) for m, r, g in zip(memory, rate, slope)]
+            new_batch.append(tuple(x - move for x, (_, move) in zip(pair, moved)))
+            new_memories.append(tuple(m for m, _ in moved))
+        return new_batch, new_memories
+
+    zeros = [tuple((jnp.zeros_like(x),) * algorithm.memory_size for x in pair) for pair in params]
+    return _repeat(step, params, zeros, algorithm, steps)
+
+
+def linear_outputs(
+    networks: Networks,
+    params: Params,
+    X: jax.Array,
+    y: jax.Array,
+    train: tuple[int, ...],
+    algorithm: Algorithm,
+    steps: int,
+    newton: jax.Array | None = None,
+) -> tuple[jax.Array, jax.Array]:
+    """Outputs of each network's linearization after `steps` steps, and those of its sign-flipped partner."""
+    ntk, z = networks.ntk(params, X), networks.outputs(params, X)
+    picked = jnp.array(train)
+
+    def step(z: jax.Array, memories: tuple, index: jax.Array, stage: int) -> tuple[jax.Array, tuple]:
+        factor = _factors(z[:, :, picked] - y.T, newton, algorithm, index)
+        memories, move = algorithm.update(memories, factor, stage)
+        return z - jnp.einsum("cijda,cja->cid", ntk[..., picked], move), memories
+
+    zeros = (jnp.zeros((*z.shape[:2], len(train))),) * algorithm.memory_size
+    return tuple(_repeat(step, sign * z, zeros, algorithm, steps) for sign in (1, -1))  # type: ignore[return-value]
+
+
+def _factors(errors: jax.Array, newton: jax.Array | None, algorithm: Algorithm, index: jax.Array) -> jax.Array:
+    """What multiplies the gradients in a step: the training errors (count, n_L, N_train) of its batch, times κ."""
+    masks = algorithm.masks(errors.shape[-1])
+    if masks is not None:
+        errors = errors * jnp.asarray(masks)[index % len(masks)]
+    if newton is not None:
+        flat = errors.reshape(len(errors), -1, 1)
+        errors = (newton @ flat).reshape(errors.shape)
+    return errors
+
+
+def _repeat(step: Callable, state: Any, memories: Any, algorithm: Algorithm, steps: int) -> Any:
+    """The state after `steps` steps; the first ones have rules of their own."""
+    if algorithm.continuous:
+        raise NumericError("Real networks train in steps: give GradientDescent with a small eta for gradient flow.")
+    first = min(algorithm.stages, steps)
+    for index in range(first):
+        state, memories = step(state, memories, jnp.asarray(index), index)
+
+    def lasting(carry: tuple, index: jax.Array) -> tuple[tuple, None]:
+        return step(*carry, index, algorithm.stages), None
+
+    (state, memories), _ = jax.lax.scan(lasting, (state, memories), jnp.arange(first, steps))
+    return state
 
 
 def trained_outputs(
@@ -32,38 +133,8 @@ def trained_outputs(
     steps: int,
 ) -> jax.Array:
     """Outputs (count, n_L, N) of a batch after `steps` steps of the algorithm on the MSE loss over `train`."""
-    if algorithm.continuous:
-        raise NumericError("Real networks train in steps: give GradientDescent with a small eta for gradient flow.")
-    picked = X[jnp.array(train)]
-    rates = networks.rates()
-
-    def loss(batch: Params) -> jax.Array:
-        return jnp.sum((networks.outputs(batch, picked) - y.T) ** 2) / 2
-
-    def step(carry: tuple[Params, list], index: int) -> tuple[tuple[Params, list], None]:
-        batch, memories = carry
-        gradients = jax.grad(loss)(batch)
-        new_batch, new_memories = [], []
-        for layer, pair in enumerate(batch):
-            new_pair, new_pair_memories = [], []
-            for kind in range(2):
-                memory, move = algorithm.update(
-                    memories[layer][kind], rates[layer][kind] * gradients[layer][kind], index
-                )
-                new_pair.append(pair[kind] - move)
-                new_pair_memories.append(memory)
-            new_batch.append(tuple(new_pair))
-            new_memories.append(tuple(new_pair_memories))
-        return (new_batch, new_memories), None
-
-    zeros = [tuple((jnp.zeros_like(x),) * algorithm.memory_size for x in pair) for pair in params]
-    carry = (params, zeros)
-    for index in range(min(algorithm.stages, steps)):
-        carry, _ = step(carry, index)
-    rest = steps - min(algorithm.stages, steps)
-    lasting = partial(step, index=algorithm.stages)
-    carry, _ = jax.lax.scan(lambda c, _: lasting(c), carry, None, length=rest)
-    return networks.outputs(carry[0], X)
+    newton = newton_tensors(networks, params, X, train, algorithm)
+    return networks.outputs(trained(networks, params, X, y, train, algorithm, steps, newton), X)
 
 
 def linearized_outputs(
@@ -91,6 +162,14 @@ class EnsembleResult:
     linear: np.ndarray
     products: np.ndarray
     training_error: float
+    ntks: np.ndarray | None = None
+
+    @property
+    def ntk_change(self) -> tuple[np.ndarray, np.ndarray]:
+        """Mean and standard error of H(t) - H(0), [i, j, δ1, δ2]; networks are trained with `ntk=True` for it."""
+        if self.ntks is None:
+            raise NumericError("The NTK's change is measured when asked for: train_ensemble(..., ntk=True).")
+        return mean_and_error(self.ntks)
 
     @property
     def interaction(self) -> tuple[np.ndarray, np.ndarray]:
@@ -135,59 +214,95 @@ def train_ensemble(
     seed: int = 0,
     linear_pairs: int = 0,
     batch: int = 256,
-    tolerance: float = 1e-6,
+    tolerance: float | None = 1e-6,
+    ntk: bool = False,
     progress: bool | None = None,
 ) -> EnsembleResult:
     """Train `pairs` pairs of networks (and linearize `linear_pairs` more); reproducible from the seed and the batch.
 
-    Raises if a network has not reached its targets to `tolerance` after `steps` steps.
+    The algorithm is what it says: Newton tensors (of each network's own NTK, or of the infinite-width one) and batches
+    included. Raises if a network has not reached its targets to `tolerance` after `steps` steps. With tolerance=None
+    training stops after `steps` steps wherever it is, and the linearized networks are those after as many steps. `ntk`
+    measures the change of the NTK.
     """
     X, y, chosen = check_data(X, y, train, networks.widths[-1])
     root = jax.random.key(seed)
     rounds, extra = -(-pairs // batch), -(-linear_pairs // batch)
-    trained, linear, products, worst = [], [], [], 0.0
+    ends, linear, products, changes, worst = [], [], [], [], 0.0
     with _progress(rounds + extra, progress) as tick:
         for index in range(rounds + extra):
             params = networks.sample(jax.random.fold_in(root, index), batch)
             if index < rounds:
-                end, start, product, miss = _pair(params, X, y, networks, chosen, algorithm, steps)
-                trained.append(np.asarray(end))
+                newton = newton_tensors(networks, params, X, chosen, algorithm)
+                end, start, product, miss, change = _pair(
+                    params, X, y, newton, networks, chosen, algorithm, steps, tolerance is not None, ntk
+                )
+                ends.append(np.asarray(end))
                 products.append(np.asarray(product))
+                changes.append(np.asarray(change))
                 worst = max(worst, float(miss))
-                if not worst < tolerance:
+                if tolerance is not None and not worst < tolerance:
                     raise DivergentTraining(
                         f"After {steps} steps a network misses its targets by {worst:.3g}: take more steps or a "
                         "smaller learning rate."
                     )
             else:
-                start = _linear_pair(params, X, y, networks, chosen)
+                newton = newton_tensors(networks, params, X, chosen, algorithm) if tolerance is None else None
+                start = _linear_pair(params, X, y, newton, networks, chosen, algorithm, steps, tolerance is not None)
             linear.append(np.asarray(start))
             tick()
-    return EnsembleResult(np.concatenate(trained), np.concatenate(linear), np.concatenate(products), worst)
+    return EnsembleResult(
+        np.concatenate(ends),
+        np.concatenate(linear),
+        np.concatenate(products),
+        worst,
+        np.concatenate(changes) if ntk else None,
+    )
 
 
-@partial(jax.jit, static_argnums=(3, 4, 5, 6))
+@partial(jax.jit, static_argnums=(4, 5, 6, 7, 8, 9))
 def _pair(
     params: Params,
     X: jax.Array,
     y: jax.Array,
+    newton: jax.Array | None,
     networks: Networks,
     train: tuple[int, ...],
     algorithm: Algorithm,
     steps: int,
-) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
-    """Averages over each pair: trained outputs, linearized ones, products of trained ones; and the worst error."""
-    ends = jnp.stack(
-        [trained_outputs(networks, p, X, y, train, algorithm, steps) for p in (params, flip_last_layer(params))]
-    )
+    ended: bool,
+    ntk: bool,
+) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array, jax.Array]:
+    """Averages over each pair: trained and linearized outputs, products of trained ones, worst error, NTK change."""
+    both = [trained(networks, p, X, y, train, algorithm, steps, newton) for p in (params, flip_last_layer(params))]
+    ends = jnp.stack([networks.outputs(end, X) for end in both])
     products = jnp.einsum("scia,scjb->cijab", ends, ends) / 2
     worst = jnp.max(jnp.abs(ends[..., np.array(train)] - y.T))
-    return ends.mean(axis=0), _linear_pair(params, X, y, networks, train), products, worst
+    linear = _linear_pair(params, X, y, newton, networks, train, algorithm, steps, ended)
+    change = jnp.zeros(0)
+    if ntk:
+        change = jnp.stack([networks.ntk(end, X) for end in both]).mean(axis=0) - networks.ntk(params, X)
+    return ends.mean(axis=0), linear, products, worst, change
 
 
-@partial(jax.jit, static_argnums=(3, 4))
-def _linear_pair(params: Params, X: jax.Array, y: jax.Array, networks: Networks, train: tuple[int, ...]) -> jax.Array:
-    return jnp.stack(linearized_outputs(networks, params, X, y, train)).mean(axis=0)
+@partial(jax.jit, static_argnums=(4, 5, 6, 7, 8))
+def _linear_pair(
+    params: Params,
+    X: jax.Array,
+    y: jax.Array,
+    newton: jax.Array | None,
+    networks: Networks,
+    train: tuple[int, ...],
+    algorithm: Algorithm,
+    steps: int,
+    ended: bool,
+) -> jax.Array:
+    found = (
+        linearized_outputs(networks, params, X, y, train)
+        if ended
+        else linear_outputs(networks, params, X, y, train, algorithm, steps, newton)
+    )
+    return jnp.stack(found).mean(axis=0)
 
 
 class _progress:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from numeric.errors import NumericError
+from numeric.trained.modes import TrainingModes
 
 Memory = tuple[Any, ...]
 
@@ -51,6 +52,19 @@ class Algorithm(ABC):
     def precondition(self, h: np.ndarray) -> np.ndarray:
         """The factor on the gradient of a mode with NTK eigenvalue h: the Newton tensor of (10.18), 1 for none."""
         return np.ones_like(h)
+
+    def masks(self, count: int) -> np.ndarray | None:
+        """Which of `count` training samples each step sees, (period, count) of ones and zeros; None for all, always."""
+        return None
+
+    @property
+    def preconditions(self) -> bool:
+        """Whether there is a Newton tensor at all."""
+        return type(self).precondition is not Algorithm.precondition
+
+    def newton(self, modes: TrainingModes) -> np.ndarray:
+        """The Newton tensor (10.18) on samples, as the function of the kernel that `precondition` says."""
+        return modes.function(self.precondition(modes.h))
 
     def rule(self, step: int) -> UpdateRule:
         """`update` at the given step in matrix form, read off by applying it to unit vectors."""
@@ -164,7 +178,10 @@ class Schedule(Algorithm):
 
 @dataclass(frozen=True)
 class Preconditioned(Algorithm):
-    """Gradient descent on the generalized MSE loss (10.22) whose Newton tensor is a function of the training NTK."""
+    """Gradient descent on the generalized MSE loss (10.22) whose Newton tensor is a function of the training NTK.
+
+    The NTK is that of infinite width, one metric for all networks; for each network's own one see TwoStep.
+    """
 
     eta: float
     kappa: Callable[[np.ndarray], np.ndarray]
@@ -174,3 +191,35 @@ class Preconditioned(Algorithm):
 
     def precondition(self, h: np.ndarray) -> np.ndarray:
         return self.kappa(h)
+
+
+@dataclass(frozen=True)
+class StochasticDescent(Algorithm):
+    """Gradient descent whose step t sees batch t of a fixed schedule, which starts again when it is over.
+
+    A batch lists positions in the training set. At infinite width the end of training does not know of it (10.35).
+    """
+
+    eta: float
+    batches: Sequence[Sequence[int]]
+
+    def __post_init__(self) -> None:
+        batches = tuple(tuple(int(k) for k in batch) for batch in self.batches)
+        if not batches or not all(batches):
+            raise NumericError("A schedule of batches holds at least one batch, and each batch at least one sample.")
+        object.__setattr__(self, "batches", batches)
+
+    def update(self, memory: Memory, gradient: Any, step: int) -> tuple[Memory, Any]:
+        return (), self.eta * gradient
+
+    def masks(self, count: int) -> np.ndarray:
+        seen = np.zeros((len(self.batches), count))
+        for row, batch in zip(seen, self.batches):
+            if not all(0 <= k < count for k in batch):
+                raise NumericError(
+                    f"A batch lists positions from 0 to {count - 1} of the training set, not {list(batch)}."
+                )
+            row[list(batch)] = 1.0
+        if not seen.any(axis=0).all():
+            raise NumericError(f"No batch holds training sample {int(np.argmin(seen.any(axis=0)))}.")
+        return seen

@@ -113,9 +113,9 @@ class TrainingDynamics:
         outputs = len(self.network.z)
         if algorithm.own_ntk:
             own = modes_of(block)
-            newton = own.function(algorithm.precondition(own.h))
+            newton = algorithm.newton(own)
         else:
-            newton = np.kron(np.eye(outputs), self._modes.function(algorithm.precondition(self._modes.h)))
+            newton = np.kron(np.eye(outputs), algorithm.newton(self._modes))
 
         def generator(step: int) -> np.ndarray:
             rule, one = algorithm.rule(step), np.eye(size)
