@@ -1,4 +1,7 @@
-"""The test loss of an ensemble of trained networks as bias plus variance: (10.50)-(10.55)."""
+"""The test loss of an ensemble of trained networks as bias plus variance: (10.50)-(10.55), at order 1/n too.
+
+At finite width both are expanded to first order in 1/n: the square of a 1/n mean is of the next order and is left out.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from numeric.trained.losses import MSE, Loss
+from numeric.trained.prediction import Prediction
 
 
 @dataclass(frozen=True)
@@ -43,3 +47,44 @@ def test_loss(loss: Loss, mean: np.ndarray, covariance: np.ndarray) -> TestLoss:
 
 
 test_loss.__test__ = False  # type: ignore[attr-defined]
+
+
+@dataclass(frozen=True)
+class FiniteTestLoss:
+    """The mean test loss to first order in 1/n: at infinite width, and what finite width adds to each part."""
+
+    infinite: TestLoss
+    bias_change: float
+    variance_change: float
+
+    @property
+    def bias(self) -> float:
+        return self.infinite.bias + self.bias_change
+
+    @property
+    def variance(self) -> float:
+        return self.infinite.variance + self.variance_change
+
+    @property
+    def change(self) -> float:
+        """What finite width does to the test loss: (infinity.168) for a single training input."""
+        return self.bias_change + self.variance_change
+
+    @property
+    def total(self) -> float:
+        return self.infinite.total + self.change
+
+
+def finite_test_loss(p: Prediction, targets: np.ndarray) -> FiniteTestLoss:
+    """The MSE test loss of a prediction at one time (or the end), to order 1/n; targets (N_test,) or (N_test, n_L)."""
+    center = p.mean_infinite.reshape(len(p.test), -1)
+    truth = np.asarray(targets, dtype=float).reshape(center.shape)
+    shift = (p.mean - p.mean_infinite).reshape(center.shape)
+    outputs = center.shape[1]
+    full = p.covariance if p.covariance.ndim == 4 else p.covariance[None, None]
+    change = full - np.eye(outputs)[:, :, None, None] * p.covariance_infinite
+    return FiniteTestLoss(
+        test_loss(MSE(truth), center, p.covariance_infinite),
+        float(np.sum((center - truth) * shift)),
+        float(np.einsum("iiaa->", change) / 2),
+    )

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from make import SETTING
 
-from derive.files import write_atomically
+from effective_theory.files import write_file
 from numeric.ensemble.networks import Networks
 from numeric.ensemble.training import train_ensemble
 from numeric.trained.algorithms import (
@@ -84,7 +84,7 @@ def main() -> None:
         for name in RUNS:
             if (name, width) not in done:
                 runs.append(run(name, width))
-                write_atomically(FILE, json.dumps({"setting": SETTING, "batches": BATCHES, "runs": runs}) + "\n")
+                write_file(FILE, json.dumps({"setting": SETTING, "batches": BATCHES, "runs": runs}) + "\n")
                 print(name, width, f"{runs[-1]['seconds']:.0f} s", flush=True)
 
 

@@ -1,0 +1,86 @@
+"""The test loss to first order in 1/n: truncated consistently, and its printed form for a single training input."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from random_statistics import random_flow
+
+from numeric.trained import GradientDescent, GradientFlow, TwoStep, predict
+from numeric.trained.generalization import finite_test_loss
+from numeric.trained.infinite import KernelPrediction
+
+
+def wide(flow, width):
+    return SimpleNamespace(**(vars(flow) | {"widths": (1.0, float(width))}))
+
+
+@pytest.mark.equation("infinity.168")
+@pytest.mark.equation("infinity.169")
+@pytest.mark.parametrize("algorithm", [GradientFlow(), GradientDescent(0.1), TwoStep()], ids=str)
+@pytest.mark.parametrize("outputs", [1, 2])
+def test_first_order_is_the_slope_of_the_loss(algorithm, outputs):
+    """E[½ Σ (z - y)²] from the moments at two widths, extrapolated to the slope in 1/n at n = ∞."""
+    f = random_flow(4, seed=9)
+    rng = np.random.default_rng(4)
+    y, truth = rng.normal(size=(2, outputs)), rng.normal(size=(2, outputs))
+    found = finite_test_loss(predict(wide(f, 50.0), y, [3, 1], algorithm), truth)
+
+    def loss(width):
+        p = predict(wide(f, width), y, [3, 1], algorithm)
+        spread = np.einsum("iiaa->", p.covariance)
+        return (np.sum((p.mean - truth) ** 2) + spread) / 2
+
+    n = 1e6
+    slope = 2 * (loss(n) - loss(2 * n)) * n  # removes nothing but the next order, which is of size 1/n
+    assert slope / 50 == pytest.approx(found.change, rel=1e-4)
+    assert found.total == pytest.approx(loss(1e12) + slope / 50, rel=1e-4)
+    full = predict(wide(f, 50.0), y, [3, 1], algorithm)
+    squared = np.sum((full.mean - truth) ** 2) / 2
+    assert squared != pytest.approx(found.bias, rel=1e-6)  # the square of the 1/n mean is of the next order
+    assert found.bias == pytest.approx(found.infinite.bias + found.bias_change)
+
+
+@pytest.mark.equation("infinity.170")
+@pytest.mark.equation("infinity.171")
+@pytest.mark.equation("infinity.172")
+@pytest.mark.parametrize("algorithm", [GradientFlow(), GradientDescent(0.3), TwoStep()], ids=str)
+def test_one_training_input_by_hand(algorithm):
+    """One training and one test input, one output: the bias of order 1/n written out with projectors as numbers."""
+    f = random_flow(2, seed=2)
+    train, test, y = 0, 1, 1.3
+    H, K = f.Theta[0, 0], f.K[0, 0]
+    eta = {"GradientFlow()": 0.0, "TwoStep()": 1 / H}.get(str(algorithm), 0.3)
+    u = 1 - eta * H
+    X2, X3 = 1 / (2 * H - eta * H**2), eta / (1 - u**3) if eta else 1 / (3 * H)
+    Z = {
+        "A": u * X2 / H,
+        "B": 1 / (2 * H**2),
+        "IA": -(1 / H - 2 * X2 + X3) / (2 * H**2),
+        "IB": -1 / (6 * H**3),
+        "IIA": -(u**3) * X2 * X3 / H,
+        "IIB": -u * X2 / H**2,
+    }
+    e2, e3 = K + y**2, -(y**3 + 3 * y * K)
+
+    def shift(x, P, Q, A, B, R, S, T, U, H1):
+        """What moves input x before training answers, tensors as functions of their labels (0 train)."""
+        o = 0
+        total = H1[x, o] * y / H - (A[x, o, o, o] + 2 * B[x, o, o, o]) * y / H**2
+        dA = P[o, x, o, o] + Q[o, x, o, o] + Q[o, o, x, o]
+        dB = P[x, o, o, o] + 2 * Q[x, o, o, o]
+        total -= 2 * y * (Z["A"] * dA + Z["B"] * dB)
+        total += e3 * (Z["IA"] * (R[o, x, o, o] + R[o, o, o, x] + R[o, o, x, o]) + Z["IB"] * 3 * R[x, o, o, o])
+        total += e3 * Z["IIA"] * (S[o, o, x, o] + T[o, x, o, o] + U[o, o, o, x])
+        return total + e3 * Z["IIB"] * (S[x, o, o, o] + T[x, o, o, o] + U[x, o, o, o])
+
+    tensors = [getattr(f, name) for name in ("P", "Q", "A", "B", "R", "S", "T", "U", "H1")]
+    expected = shift(test, *tensors) - f.Theta[test, train] / H * shift(train, *tensors)
+    p = predict(f, [y], [train], algorithm)
+    assert p.mean[0] - p.mean_infinite[0] == pytest.approx(expected, rel=1e-10)
+    assert isinstance(p.kernel, KernelPrediction) and e2 > 0
+    truth = 0.4
+    loss = finite_test_loss(p, np.array([truth]))
+    assert loss.bias_change == pytest.approx((f.Theta[test, train] / H * y - truth) * expected, rel=1e-10)
