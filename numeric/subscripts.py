@@ -94,3 +94,16 @@ class Step:
 
 
 Steps = Mapping[str, Step]
+
+Label = int | str
+"""A sample label of a recursion: a number, or the name of a summed one ("g1", "g2", ...)."""
+
+Term = tuple[
+    tuple[float, tuple[tuple[str, int], ...]],
+    tuple[tuple[str, tuple[Label, ...]], ...],
+    tuple[tuple[tuple[tuple[Label, int], ...], tuple[str, ...]], ...],
+]
+"""A coefficient (number, powers of the layer's numbers), components (tensor, labels), averages (atoms, derivatives)."""
+
+Recursions = Mapping[str, tuple[tuple[int, ...], tuple[Term, ...]]]
+"""{tensor: (its labels in subscript order, the terms of its recursion)}."""

@@ -6,6 +6,7 @@ from derive.codegen.module import (
     functionals_module,
     layer_module,
     rule_module,
+    terms_module,
     training_module,
 )
 
@@ -16,6 +17,7 @@ def builtin_modules() -> dict[str, str]:
         "layer": layer_module(),
         "functionals": functionals_module(),
         "equivalence": rule_module(),
+        "terms": terms_module(),
         "training": training_module(),
     }
     return shared | {name: activation_module(name, shared=True) for name in BUILTIN}

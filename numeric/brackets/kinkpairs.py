@@ -35,7 +35,9 @@ DERIVATIVES: dict[tuple[int, int], tuple[int, tuple[int, ...]]] = {
 }
 
 
-def delta_pairs(functions: Functions, orders: tuple[tuple[int, int], ...], K: Array) -> dict[tuple[int, int], Array]:
+def delta_pairs(
+    functions: Functions, orders: tuple[tuple[int, int], ...], K: Array, angles: int
+) -> dict[tuple[int, int], Array]:
     """{(j, k): (N, N)} for orders of which at least one holds a delta function; zero where a variance vanishes."""
     for j, k in orders:
         if (min(j, k), max(j, k)) not in DERIVATIVES or functions.kinks_at(0):
@@ -52,8 +54,8 @@ def delta_pairs(functions: Functions, orders: tuple[tuple[int, int], ...], K: Ar
     gap = jnp.where(a == b, 0, (root - K[a, b]) * (root + K[a, b]))
     apart, seen = gap > COINCIDENT * product, product > 0
     entries = tuple(jnp.where(apart & seen, x, y) for x, y in ((diagonal[a], 1), (diagonal[b], 1), (K[a, b], 0)))
-    distinct = jax.lax.map(partial(_distinct, functions, needed), entries, batch_size=min(CHUNK, len(a)))
-    one = jax.lax.map(partial(_coincident, functions, needed), jnp.where(diagonal > 0, diagonal, 1))
+    distinct = jax.lax.map(partial(_distinct, functions, needed, angles), entries, batch_size=min(CHUNK, len(a)))
+    one = jax.lax.map(partial(_coincident, functions, needed, angles), jnp.where(diagonal > 0, diagonal, 1))
     out = {}
     for i, (j, k) in enumerate(needed):
         sign = jnp.where(K < 0, float(functions.parity * (-1) ** k), 1.0)  # opposite inputs: only odd or even functions
@@ -65,7 +67,9 @@ def delta_pairs(functions: Functions, orders: tuple[tuple[int, int], ...], K: Ar
     return {pair: out[pair] for pair in orders}
 
 
-def _distinct(functions: Functions, orders: tuple[tuple[int, int], ...], entries: tuple[Array, Array, Array]) -> Array:
+def _distinct(
+    functions: Functions, orders: tuple[tuple[int, int], ...], angles: int, entries: tuple[Array, Array, Array]
+) -> Array:
     """The values where the inputs are not parallel, (orders,), from K_aa, K_bb, K_ab."""
     a, *moving = entries
     found = {}
@@ -75,7 +79,7 @@ def _distinct(functions: Functions, orders: tuple[tuple[int, int], ...], entries
             b, c = x
             root = jnp.sqrt(a * b)
             angle = jnp.arctan2(jnp.sqrt((root - c) * (root + c)), c)
-            return sector_integrals(functions, ((base, base),), jnp.sqrt(a), jnp.sqrt(b), angle)[0]
+            return sector_integrals(functions, ((base, base),), jnp.sqrt(a), jnp.sqrt(b), angle, angles)[0]
 
         own = [order for order in orders if DERIVATIVES[order][0] == base]
         first = jax.jacfwd(start)
@@ -88,13 +92,13 @@ def _distinct(functions: Functions, orders: tuple[tuple[int, int], ...], entries
     return jnp.stack([found[order] for order in orders])
 
 
-def _coincident(functions: Functions, orders: tuple[tuple[int, int], ...], K: Array) -> Array:
+def _coincident(functions: Functions, orders: tuple[tuple[int, int], ...], angles: int, K: Array) -> Array:
     """The values that stand for <sigma^(j) sigma^(k)> at one input."""
 
     def square(order: int) -> Callable[[Array], Array]:
         def value(variance: Array) -> Array:
             root = jnp.sqrt(variance)
-            return sector_integrals(functions, ((order, order),), root, root, jnp.zeros_like(root))[0]
+            return sector_integrals(functions, ((order, order),), root, root, jnp.zeros_like(root), angles)[0]
 
         return value
 

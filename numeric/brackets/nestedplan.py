@@ -161,7 +161,8 @@ def plan_nested(
 ) -> tuple[tuple[NestedBucket, ...], float]:
     """Buckets for the sorted quadruples `members` of a stack of kernels, and the measured error.
 
-    The error is relative to the largest entry of each pattern. `other` asks for another order of integration.
+    The error is relative to the largest entry of each pattern. `other` asks for another order of integration and a
+    finer rule.
     """
     components = arrangements(patterns)
     if (
@@ -179,7 +180,9 @@ def plan_nested(
     buckets: list[NestedBucket] = []
     error = 0.0
     for counts, (rows, labels, turns) in sorted(groups.items()):
-        for rung, chosen, moved in _converged(functions, components, counts, _hardest(K, labels), tolerance, largest):
+        for rung, chosen, moved in _converged(
+            functions, components, counts, _hardest(K, labels), tolerance, largest, other
+        ):
             x, w = _rule(rung, rung)
             error = max(error, moved)
             slots = jnp.asarray(members[rows[chosen]], jnp.int32)
@@ -257,8 +260,12 @@ def _converged(
     blocks: np.ndarray,
     tolerance: float,
     largest: np.ndarray,
+    later: bool,
 ) -> list[tuple[int, np.ndarray, float]]:
-    """(nodes a panel, rows, what they still moved when the rule was refined) until every row is in one of them."""
+    """(nodes a panel, rows, what they still moved when the rule was refined) until every row is in one of them.
+
+    `later` takes the finer one of the two rules that agree.
+    """
     ladder = FOUR if len(counts) == 4 else FEW
     active = np.arange(len(blocks))
     before: np.ndarray | None = None
@@ -279,7 +286,7 @@ def _converged(
             if late.any():
                 out.append((fine[0], active[late], float(moved[late].max())))
         if done.any():
-            out.append((coarse[0], active[done], float(moved[done].max())))
+            out.append(((fine if later else coarse)[0], active[done], float(moved[done].max())))
         active, before = active[~done], values[-1][~done]
         if not active.size:
             break

@@ -178,7 +178,7 @@ def _pairs(functions: Functions, orders: tuple[Order, ...], plan: PairPlan, K: A
     if plan.route == "linear":
         return {(j, k): linear_pair(functions, j, k, K) for j, k in orders}
     if plan.route == "sectors":
-        return sector_pairs(functions, orders, K)
+        return sector_pairs(functions, orders, K, plan.n)
     closed = _exponential_pairs if plan.route == "exponential" else _stein_pairs
     out = _elementwise(functions, orders, K, closed)
     if plan.close_nodes[0].shape[0] > 1:

@@ -8,7 +8,7 @@ the layers of a network mostly share compiled code.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import jax
@@ -22,6 +22,9 @@ from numeric.errors import NumericError
 LONGEST_SERIES = 1 << 12
 MOST_CLOSE_PAIRS = 1 << 15
 LARGE, FEW = 50.0, 256  # variance of scale z from which closed forms with powers cancel; how many pairs go another way
+SECTORS, WIDE_SECTORS, FINER_SECTORS = 28, 52, 8  # angles on either side of a sector's middle
+WIDE = 100.0  # variance from which sectors take more of them
+FARTHEST = 38.0  # standard deviations: beyond, the Gaussian underflows
 EXACT_EXPONENTIALS = 4.0  # variance above which sums of exponentials do not cancel
 
 
@@ -118,7 +121,7 @@ def converged_step(
     """
     products = list(products)
     orders = sorted({k for product in products for k in product})
-    scale, radius = np.sqrt(variance), gaussian_radius(tolerance)
+    scale, radius = np.sqrt(variance), reach(functions, products, variance, tolerance, shift)
     level = 200 * np.finfo(float).eps
 
     def integrals(step: float) -> tuple[np.ndarray, np.ndarray]:
@@ -147,6 +150,28 @@ def converged_step(
 def gaussian_radius(tolerance: float) -> float:
     """Beyond this many standard deviations the Gaussian, polynomial growth included, is below the tolerance."""
     return float(np.sqrt(2 * np.log(1 / max(tolerance, 1e-17))) + 0.4)
+
+
+def reach(
+    functions: Functions, products: Iterable[tuple[int, ...]], variance: float, tolerance: float, shift: float = 0.0
+) -> float:
+    """Beyond this many standard deviations the products of sigma^(k), Gaussian included, are below the tolerance.
+
+    Where they grow, farther out than the Gaussian alone.
+    """
+    x = np.arange(0.0, FARTHEST, 0.125)
+    gaussian = np.exp(-(x**2) / 2)
+    products = list(products)
+    orders = sorted({k for product in products for k in product})
+    last = 0.0
+    for sign in (1, -1):
+        with np.errstate(all="ignore"):
+            values = {k: np.abs(evaluate(functions, k, np.sqrt(variance) * (sign * x + shift))) for k in orders}
+            for product in products:
+                size = gaussian * np.prod([values[k] for k in product], axis=0)
+                large = np.flatnonzero(~(size <= 0.01 * max(tolerance, 1e-17) * np.nansum(size)))
+                last = max(last, float(x[large[-1]]) if large.size and np.isfinite(size).all() else 0.0)
+    return max(gaussian_radius(tolerance), last + 0.4)
 
 
 @jax.tree_util.register_dataclass
@@ -201,13 +226,15 @@ def make_pair_plan(
         some = _close(functions, K, cancel & few, orders, step, tolerance)
         return PairPlan(jnp.zeros(1), jnp.ones(()), jnp.asarray(1e-15 if few else 1e-10), *some, 0, route)
     if route != "mehler":
-        return PairPlan(jnp.zeros(1), jnp.ones(()), jnp.asarray(1e-15), *NO_CLOSE_PAIRS, 0, route)
+        n = (SECTORS if variance < WIDE else WIDE_SECTORS) if route == "sectors" else 0
+        return PairPlan(jnp.zeros(1), jnp.ones(()), jnp.asarray(1e-15), *NO_CLOSE_PAIRS, n, route)
     orders = range(highest_order + 1)
     step = converged_step(functions, [(k, k) for k in orders], variance, tolerance)
     n, close = 64, NO_CLOSE_PAIRS
+    radius = reach(functions, [(k, k) for k in orders], variance, tolerance * 1e-2)
     while True:
         fine = 2 * np.pi / (2 * np.pi / step + np.sqrt(n))
-        nodes = half_line(fine, gaussian_radius(tolerance * 1e-2))
+        nodes = half_line(fine, radius)
         nodes = half_line(fine, fine * ladder(nodes.size))
         weights = fine / np.sqrt(2 * np.pi) * np.exp(-(nodes**2) / 2)
         table = hermite_table(nodes, n) * weights
@@ -230,6 +257,18 @@ def make_pair_plan(
                 jnp.asarray(nodes), jnp.asarray(fine), jnp.asarray(tail[length - 1]), *close, size, "mehler"
             )
         n *= 2
+
+
+def refined(plan: PairPlan) -> PairPlan:
+    """The same plan with a smaller step, a longer series and a finer rule in the sectors of kinked activations."""
+    if plan.route == "sectors":
+        return replace(plan, n=plan.n + FINER_SECTORS)
+    if plan.route != "mehler":
+        return plan
+    step = 0.8 * float(plan.step)
+    nodes = half_line(step, 1.05 * float(plan.nodes[-1]))
+    nodes = half_line(step, step * ladder(nodes.size))
+    return replace(plan, nodes=jnp.asarray(nodes), step=jnp.asarray(step), n=ladder(1.15 * plan.n + 16))
 
 
 def _tail(squares: list[np.ndarray], rho: float) -> np.ndarray:

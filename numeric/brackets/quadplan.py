@@ -31,6 +31,7 @@ from numeric.brackets.plan import (
     gaussian_radius,
     hermite_table,
     ladder,
+    reach,
 )
 
 POSITIONS = ((0, 1, 2, 3), (0, 2, 1, 3), (0, 3, 1, 2), (1, 2, 0, 3), (1, 3, 0, 2), (2, 3, 0, 1))
@@ -261,6 +262,7 @@ def make_quadruple_plan(
     couples = sorted({pair for p in patterns for pair in combinations(p, 2)})
     apart = converged_step(functions, couples, variance, 0.3 * tolerance)
     smooth = converged_step(functions, [(k,) for k in orders], variance, 0.3 * tolerance, shift=0.4)
+    radius = reach(functions, patterns, variance, 0.1 * tolerance)
     sizes = term_sizes(functions, orders, variance, smooth, LONGEST if variance > 1 else 96)
     lengths = series_lengths(sizes, 0.1 * tolerance)
     need, spread, lower, gap = _needs(K, lengths, variance)
@@ -289,7 +291,7 @@ def make_quadruple_plan(
             if part.size:
                 work = _Work(quadruples, option, picked, length, spread, part, alone)
                 upward = spread_out and variance > 1e-3 and tolerance > 1e-11
-                buckets.append(_bucket(functions, work, sizes, its_step, smooth, tolerance, upward))
+                buckets.append(_bucket(functions, work, sizes, its_step, smooth, tolerance, radius, upward))
     return QuadruplePlan(tuple(buckets), None, jnp.asarray(max(moved, tolerance)), size, "conditioned", nested)
 
 
@@ -365,11 +367,17 @@ class _Work(NamedTuple):
 
 
 def _bucket(
-    functions: Functions, work: _Work, sizes: np.ndarray, step: float, smooth: float, tolerance: float, upward: bool
+    functions: Functions,
+    work: _Work,
+    sizes: np.ndarray,
+    step: float,
+    smooth: float,
+    tolerance: float,
+    radius: float,
+    upward: bool,
 ) -> Bucket:
     quadruples, members, single = work.quadruples, work.members, work.single
     size = int(quadruples.max()) + 1
-    radius = gaussian_radius(0.1 * tolerance)
     picked = work.picked[members]
     pairs, job = np.unique(picked[:, :2], axis=0, return_inverse=True)
     job = job.ravel()

@@ -16,41 +16,57 @@ from numeric.brackets.functions import Functions
 
 ANGLES = 28  # on either side of a sector's middle
 RADII = 128
+
+
+def radii(angles: int) -> int:
+    """How many radii go with so many angles."""
+    return max(4 * angles + 16, RADII)
+
+
 SIGNS = np.array([[1.0, 1.0], [-1.0, 1.0], [-1.0, -1.0], [1.0, -1.0]])  # of z_a and z_b
 
 
-def _radial_rule() -> tuple[np.ndarray, np.ndarray]:
+def radial_rule(count: int = RADII) -> tuple[np.ndarray, np.ndarray]:
     """Nodes and weights for the integral of r exp(-r^2/2) F(r) over (0, infinity), F possibly sharp at zero."""
-    u = np.linspace(-4.6, 2.35, RADII)
+    u = np.linspace(-4.6, 2.35, count)
     r = np.exp(u - np.exp(-u))
     w = (u[1] - u[0]) * r * (1 + np.exp(-u)) * r * np.exp(-(r**2) / 2)
     return r, w
 
 
-def _angular_rule(width: Array, grain: Array) -> tuple[Array, Array]:
-    """Nodes and weights on (0, width), graded towards both ends: (..., nodes)."""
-    legendre = np.polynomial.legendre.leggauss(ANGLES)
+def angular_rule(count: int, grain: Array) -> tuple[Array, Array]:
+    """Nodes and weights on (0, 1), graded towards 0."""
+    legendre = np.polynomial.legendre.leggauss(count)
     x, w = jnp.asarray((legendre[0] + 1) / 2, grain.dtype), jnp.asarray(legendre[1] / 2, grain.dtype)
-    half = width[..., None] / 2
     tau = jnp.arcsinh(np.pi / 2 / grain)
-    near = jnp.sinh(tau * x) / jnp.sinh(tau)  # from 0 to 1
-    weight = tau * jnp.cosh(tau * x) / jnp.sinh(tau) * w
+    return jnp.sinh(tau * x) / jnp.sinh(tau), tau * jnp.cosh(tau * x) / jnp.sinh(tau) * w
+
+
+def _both_ends(width: Array, grain: Array, count: int) -> tuple[Array, Array]:
+    """Nodes and weights on (0, width), graded towards both ends: (..., nodes)."""
+    near, weight = angular_rule(count, grain)
+    half = width[..., None] / 2
     nodes = jnp.concatenate([half * near, 2 * half - half * near], axis=-1)
     return nodes, jnp.concatenate([half * weight, half * weight], axis=-1)
 
 
 def sector_integrals(
-    functions: Functions, orders: tuple[tuple[int, int], ...], size_a: Array, size_b: Array, angle: Array
+    functions: Functions,
+    orders: tuple[tuple[int, int], ...],
+    size_a: Array,
+    size_b: Array,
+    angle: Array,
+    angles: int = ANGLES,
 ) -> Array:
     """<sigma^(j)(z_a) sigma^(k)(z_b)> without delta functions, (orders,), for standard deviations and the angle whose
     cosine is the correlation: z_a = size_a r cos(t), z_b = size_b r cos(t - angle).
     """
-    r, wr = (jnp.asarray(v, angle.dtype) for v in _radial_rule())
+    r, wr = (jnp.asarray(v, angle.dtype) for v in radial_rule(radii(angles)))
     quarter = np.pi / 2
     start = jnp.stack([angle - quarter, jnp.full_like(angle, quarter), angle + quarter, jnp.full_like(angle, -quarter)])
     width = jnp.stack([np.pi - angle, angle, np.pi - angle, angle])
     grain = 1 / jnp.maximum(jax.lax.stop_gradient(jnp.maximum(size_a, size_b)), 1)
-    t, wt = _angular_rule(width, grain)
+    t, wt = _both_ends(width, grain, angles)
     t = t + start[:, None]
     z_a = size_a * SIGNS[:, :1, None] * jnp.abs(jnp.cos(t))[:, :, None] * r
     z_b = size_b * SIGNS[:, 1:, None] * jnp.abs(jnp.cos(t - angle))[:, :, None] * r

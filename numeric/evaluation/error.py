@@ -1,7 +1,9 @@
-"""How far off a flow's numbers are: some inputs again, by other routes and with finer rules.
+"""How far off a flow's numbers are: some inputs again, by other routes, with finer rules and other rounding.
 
 The recursions close on any subset of the inputs, so a flow of a few of them costs little and shows the errors of their
-entries, carried through all layers. The few are those that are hardest to integrate, and random ones.
+entries, carried through all layers. The few are those that are hardest to integrate, and random ones. Every rule of the
+second evaluation differs from the first one's, also where both are as fine as their tolerance can ask, and every
+tensor of every layer is moved by a few units in its last place: what rounding does to the result shows as well.
 """
 
 from __future__ import annotations
@@ -24,9 +26,11 @@ from numeric.brackets import (
     quadruple_slots,
     sorted_quadruples,
 )
+from numeric.brackets.plan import refined
 from numeric.brackets.quadplan import POSITIONS
 from numeric.errors import NumericError
 from numeric.evaluation.bracket_tables import choose, four_point
+from numeric.evaluation.compiled import Tick
 from numeric.evaluation.inputs import HYPERPARAMETERS, Parameters
 from numeric.evaluation.layer import Tensors, first_layer
 from numeric.evaluation.layers import Run
@@ -35,6 +39,9 @@ INPUTS = 6
 FINER, FINEST = 1e-2, 1e-14
 SAFETY = 3.0  # on the largest difference that was seen, if all inputs were compared
 SAMPLED = 10.0  # if only some were: the others' entries have been seen to be worse by 3.4
+ROUNDING = 8.0  # units in the last place by which the second evaluation's tensors are moved at every layer
+LONG = 300  # layers from which the second evaluation of closed forms is one compiled loop, without that
+LOOSE = 1e-9  # the second evaluation's tolerance is at least so small
 SAMPLE = 20000  # quadruples among which the hardest one is sought
 
 
@@ -46,7 +53,7 @@ def estimate(run: Run, X: jax.Array, output: Tensors, plans: Sequence[Plan]) -> 
     second evaluation is in float64; its rules are made for a tolerance 100 times smaller, from its own kernels;
     conditioned series are conditioned on other pairs than the plan in use did, and smooth activations with closed forms
     go through the generic series. Piecewise linear ones, and sums of exponentials at large variances (exact there),
-    know one route: there only its rule is finer.
+    know one route: there only its rule is finer. What a symmetric tensor lacks in symmetry is added.
     """
     parameters = Parameters(**{name: getattr(run.parameters, name).astype(jnp.float64) for name in HYPERPARAMETERS})
     inputs = X.astype(jnp.float64)
@@ -66,7 +73,9 @@ def estimate(run: Run, X: jax.Array, output: Tensors, plans: Sequence[Plan]) -> 
     again: Tensors = {}
     kernels = tuple(name for name in ("K", "Theta") if name in run.names)
     for names in dict.fromkeys((run.names, kernels)):  # kernels alone, where the rest has no second evaluation
-        other = _Second(functions, run.steps, names, run.widths, parameters, max(run.tolerance * FINER, FINEST))
+        other = _Second(
+            functions, run.steps, names, run.widths, parameters, max(min(run.tolerance * FINER, LOOSE), FINEST)
+        )
         other.avoid = avoid
         with np.errstate(all="ignore"), suppress(NumericError):  # what cannot be integrated shows in its result
             again = other.concrete(inputs[labels], {run.depth})[0][run.depth]
@@ -77,26 +86,49 @@ def estimate(run: Run, X: jax.Array, output: Tensors, plans: Sequence[Plan]) -> 
         full = np.asarray(output[name], dtype=float)
         difference = np.abs(full[np.ix_(*[labels] * full.ndim)] - np.asarray(again[name])).max()
         errors[name] = safety * float(difference) / max(float(np.abs(full).max()), 1e-300) + rounding
+        if full.ndim == 2:
+            errors[name] += float(np.abs(full - full.T).max()) / max(float(np.abs(full).max()), 1e-300)
         if quadruples is not None and quadruples.nested and name not in kernels:
             errors[name] += float(quadruples.error)
     return errors
 
 
 class _Second(Run):
-    """A run that conditions on other pairs than those to `avoid` (options of the sorted quadruples)."""
+    """A run that conditions on other pairs than those to `avoid` (options of the sorted quadruples), with finer rules
+    and rounding of its own.
+    """
 
     avoid: np.ndarray | None = None
+    finer = True
+
+    def in_one_loop(self, tensors: Tensors) -> tuple[Tensors, tuple[Plan, ...]] | None:
+        return super().in_one_loop(tensors) if self.depth > LONG else None
+
+    def step(self, plan: Plan, layer: int, tensors: Tensors, tick: Tick = lambda part: None) -> Tensors:
+        return _moved(super().step(plan, layer, tensors, tick))
 
     def plan(self, kernels: np.ndarray, layer: int) -> Plan:
         if not self.quads or self.avoid is None:
-            return super().plan(kernels, layer)
+            plan = super().plan(kernels, layer)
+            return replace(plan, pairs=refined(plan.pairs))
         plan = choose(self.functions, kernels, self.pairs, (), self.tolerance)
         patterns = four_point(self.quads)
         try:
             four = make_quadruple_plan(self.functions, kernels, patterns, self.tolerance, avoid=self.avoid)
         except NumericError:  # other pairs are no good here: finer rules on the same ones
             four = make_quadruple_plan(self.functions, kernels, patterns, self.tolerance)
-        return replace(plan, quadruples=four)
+        return replace(plan, pairs=refined(plan.pairs), quadruples=four)
+
+
+@jax.jit
+def _moved(tensors: Tensors) -> Tensors:
+    """Every number moved by some units in its last place; equal numbers stay equal, so that duplicates stay such."""
+
+    def moved(x: jax.Array) -> jax.Array:
+        mantissa, exponent = jnp.frexp(x)
+        return x * (1 + ROUNDING * jnp.finfo(x.dtype).eps * jnp.sin(12345.678 * mantissa + exponent))
+
+    return {name: moved(x) for name, x in tensors.items()}
 
 
 def hardest_inputs(X: np.ndarray, K: np.ndarray, plan: QuadruplePlan | None, count: int = INPUTS) -> np.ndarray:

@@ -12,6 +12,7 @@ from jax.sharding import Mesh
 from numeric.brackets import Functions, Plan, needs_no_plan
 from numeric.errors import NonFiniteFlow, NumericError
 from numeric.evaluation.bracket_tables import choose
+from numeric.evaluation.close_inputs import ClosePairs, gaps, is_standard, pair_flows, put_in
 from numeric.evaluation.compiled import Table, Tick, layer_step
 from numeric.evaluation.inputs import Parameters
 from numeric.evaluation.kernel_scan import kernel_scan
@@ -23,7 +24,9 @@ KERNEL_TOLERANCE = 1e-10  # of the kernels that a shared plan is chosen from
 
 
 class Run:
-    """What stays the same from layer to layer."""
+    """What stays the same from layer to layer; `finer` asks for finer rules where those do not follow a tolerance."""
+
+    finer = False
 
     def __init__(
         self,
@@ -65,19 +68,36 @@ class Run:
             last = self.in_one_loop(tensors) if plans is None and keep == {self.depth} else None
             if last is not None:
                 tick(self.depth - 1)
-                return {self.depth: last[0]}, last[1]
+                ends = [np.asarray(x["K"], dtype=float) for x in (tensors, last[0])]
+                return self.with_close_inputs(X, {self.depth: last[0]}, ends), last[1]
             if plans is None and self.quads:
                 plans = [self.shared_plan(tensors["K"])] * (self.depth - 1)
-            used = []
+            used, kernels = [], []
             kept = {1: tensors} if 1 in keep else {}
             for layer in range(2, self.depth + 1):
+                kernels.append(np.asarray(tensors["K"], dtype=float))
                 plan = plans[layer - 2] if plans is not None else self.plan(np.asarray(tensors["K"]), layer)
                 tensors = self.step(plan, layer, tensors, tick)
                 self.check(tensors, layer)
                 used.append(plan)
                 if layer in keep:
                     kept[layer] = tensors
-        return kept, tuple(used)
+        return self.with_close_inputs(X, kept, kernels), tuple(used)
+
+    def with_close_inputs(
+        self, X: jax.Array, kept: dict[int, Tensors], kernels: Sequence[np.ndarray]
+    ) -> dict[int, Tensors]:
+        """The tensors with the entries of nearly parallel inputs of kinked activations as their own flow has them."""
+        if not self.functions.kinked or len(X) < 2 or not kernels or not is_standard(self.steps):
+            return kept
+        gap = np.min([gaps(K) for K in kernels], axis=0)
+        inputs = np.asarray(X, dtype=float)
+        close = ClosePairs(self.functions, inputs, np.asarray(self.parameters.C_b), gap, not self.quads)
+        if not len(close):
+            return kept
+        values = [self.values(layer) for layer in range(1, max(kept) + 1)]
+        found = pair_flows(self.functions, self.names, inputs, values, close, kept, self.finer)
+        return {layer: put_in(tensors, found[layer - 1], close) for layer, tensors in kept.items()}
 
     def in_one_loop(self, tensors: Tensors) -> tuple[Tensors, tuple[Plan, ...]] | None:
         """The last layer straight from the first, if closed forms do and all numbers stay in their range."""
