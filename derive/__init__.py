@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from derive.errors import DeriveError
     from derive.results import Result
     from derive.verbs.activations import Activation, activation
+    from derive.verbs.certificates import certify
     from derive.verbs.data import depth_study, predict
     from derive.verbs.depth import asymptotics, criticality, exponents, fixed_points, generalization, starpolation
     from derive.verbs.design import recommend
@@ -36,6 +37,7 @@ _HOMES = {
     "Result": "derive.results",
     "activation": "derive.verbs.activations",
     "asymptotics": "derive.verbs.depth",
+    "certify": "derive.verbs.certificates",
     "criticality": "derive.verbs.depth",
     "depth_study": "derive.verbs.data",
     "expect": "derive.verbs.expectation",
@@ -61,6 +63,7 @@ __all__ = [
     "activation",
     "activations",
     "asymptotics",
+    "certify",
     "criticality",
     "depth_study",
     "expect",

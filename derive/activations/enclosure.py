@@ -124,9 +124,11 @@ def ball_function(expression: sp.Expr) -> BallFunction:
     return BallFunction(expression)
 
 
-def constant_ball(value: sp.Expr) -> arb:
-    """A real SymPy number as a ball at the present precision."""
+def constant_ball(value: sp.Expr | arb) -> arb:
+    """A real SymPy number as a ball at the present precision; a ball is left as it is."""
     require()
+    if isinstance(value, flint.arb):
+        return value
     arb, prec = flint.arb, flint.ctx.prec
     if value.is_Rational:
         return arb(flint.fmpq(int(value.p), int(value.q)))

@@ -12,6 +12,7 @@ from derive.cli.failures import guarded
 COMMANDS = {
     "activations": "what is built in, with class and criticality at a glance",
     "criticality": "critical initializations and universality class of an activation",
+    "certify": "critical points as proved intervals, and where there are none",
     "expect": "a Gaussian expectation of sigma and its derivatives at labelled inputs",
     "forward": "the stochastic forward equation of the NTK, dNTK or a ddNTK",
     "recursion": "the layer-to-layer recursion of a tensor",

@@ -15,7 +15,7 @@ LONGEST_SHOWN = 1000
 
 @click.command(
     cls=NumbersCommand,
-    epilog="Examples: derive expect \"s0 s1'' s2' s2'\" gelu; derive expect \"s0 s0\" tanh --K 1 --digits 30; "
+    epilog="Examples: derive expect \"s0 s1'' s2' s2'\" gelu; derive expect \"s0 s0\" tanh --K 1 --certify; "
     'derive expect "s0 s1" relu --K 1 0.5 2',
 )
 @click.argument("pattern")
@@ -23,8 +23,11 @@ LONGEST_SHOWN = 1000
 @click.option("--K", "K", metavar="VALUE...", help="The upper triangle of K, row by row: K_00 K_01 K_11.")
 @click.argument("more", nargs=-1, metavar="")
 @click.option("--digits", default=15, show_default=True, help="Significant digits of the number.")
+@click.option("--certify", is_flag=True, help="Add an interval that is proved to hold the number.")
 @click.option("--json", "as_json", is_flag=True, help="Everything, as JSON.")
-def command(pattern: str, activation: str, K: str | None, more: tuple[str, ...], digits: int, as_json: bool) -> None:
+def command(
+    pattern: str, activation: str, K: str | None, more: tuple[str, ...], digits: int, certify: bool, as_json: bool
+) -> None:
     """Evaluate <PATTERN> for ACTIVATION: "s0 s1'' z1" is sigma(z_0) sigma''(z_1) z_1.
 
     Without --K: LaTeX and the closed form in K, if there is one. With it also the number.
@@ -32,7 +35,7 @@ def command(pattern: str, activation: str, K: str | None, more: tuple[str, ...],
     if more and K is None:
         raise DeriveError(f"What does {more[0]!r} mean? The entries of K follow --K.")
     entries = None if K is None else [t.strip() for text in (K, *more) for t in text.split(",") if t.strip()]
-    found = ask("expect", pattern=pattern, activation=activation, K=entries, digits=digits)
+    found = ask("expect", pattern=pattern, activation=activation, K=entries, digits=digits, certify=certify)
     if as_json:
         print_json(found)
         return
@@ -44,3 +47,5 @@ def command(pattern: str, activation: str, K: str | None, more: tuple[str, ...],
         click.echo(f"value: {found['digits']}")
         if math.isfinite(found["error"]) and found["error"] > 0:
             click.echo(f"error: below {found['error']:.1e}")
+    if "ball" in found:
+        click.echo(f"proved: between {found['ball'][0]} and {found['ball'][1]}")

@@ -49,7 +49,7 @@ def at_positive(activation: Activation) -> AtPositive:
     steps = [Step(head)]
     if form is not None:
         steps.append(Step(said("In closed form"), (equal(condition(), form),)))
-    sign = _one_sign(activation)
+    sign = one_sign(activation)
     if sign is not None:
         compared = relation(">" if sign == "non-negative" else "<", CHI_PARALLEL, CHI_PERP)
         failure = said(
@@ -78,7 +78,7 @@ def at_positive(activation: Activation) -> AtPositive:
     return AtPositive(tuple(points), tuple(inadmissible), failure, tuple(steps))
 
 
-def _one_sign(activation: Activation) -> str | None:
+def one_sign(activation: Activation) -> str | None:
     """ "non-negative" or "non-positive" where SymPy proves it of sigma sigma'' pointwise, for smooth sigma."""
     if not activation.is_smooth:
         return None

@@ -46,9 +46,9 @@ def precision(bits: int) -> Iterator[None]:
 
 
 class LineIntegral:
-    """E[F(z)] over N(mean, variance) for a regular distribution F, to any accuracy."""
+    """E[F(z)] over N(mean, variance) for a regular distribution F, to any accuracy; the two may be balls."""
 
-    def __init__(self, factor: Distribution, mean: sp.Expr, variance: sp.Expr) -> None:
+    def __init__(self, factor: Distribution, mean: sp.Expr | arb, variance: sp.Expr | arb) -> None:
         self.factor, self.mean, self.variance = factor, mean, variance
         self.functions = [ball_function(piece) for piece in factor.pieces]
         with precision(64):

@@ -10,6 +10,7 @@ import sympy as sp
 
 from derive.activations import Activation
 from derive.activations import activation as make_activation
+from derive.certificates import Interval, bracket_ball, decimals
 from derive.errors import DeriveError
 from derive.gaussian import Evaluation, evaluate, exact, parse_bracket
 from derive.given import Number, number
@@ -26,6 +27,7 @@ class Expectation(Result):
     form: sp.Expr | None
     number: Evaluation | None
     digits: int
+    ball: Interval | None = None
 
     @property
     def value(self) -> float | None:
@@ -45,6 +47,7 @@ class Expectation(Result):
             "value": self.value,
             "digits": shown,
             "error": None if self.number is None else float(self.number.error),
+            **({} if self.ball is None else {"ball": list(self.ball)}),
         }
 
     def blocks(self) -> tuple[Block, ...]:
@@ -62,10 +65,12 @@ def expect(
     activation: str | sp.Expr | Activation,
     K: Number | Sequence[Number] | None = None,
     digits: int = 15,
+    certify: bool = False,
 ) -> Expectation:
     """Evaluate <pattern>: "s0 s1'' z1" is sigma(z_0) sigma''(z_1) z_1.
 
     K is the upper triangle of the covariance, row by row (one number for one input); without it only the closed form.
+    With `certify` the answer has a `ball`: two decimal numbers between which the expectation is proved to lie.
 
     >>> expect("s0 s0", "relu").form, expect("s0 s1", "relu", K=[1, 0, 1]).form
     (K/2, 1/(2*pi))
@@ -74,7 +79,12 @@ def expect(
     covariance = _covariance(sorted(bracket.labels, key=int), K)
     form = exact(bracket, sigma, covariance)
     found = None if covariance is None else evaluate(bracket, sigma, covariance, digits)
-    return Expectation(sigma, bracket, form, found, digits)
+    ball = None
+    if certify:
+        if covariance is None:
+            raise DeriveError("A certificate needs numbers: give --K.")
+        ball = decimals(bracket_ball(bracket, sigma, covariance, digits))
+    return Expectation(sigma, bracket, form, found, digits, ball)
 
 
 def _covariance(labels: list[int], entries: Number | Sequence[Number] | None) -> dict[tuple[int, int], sp.Expr] | None:

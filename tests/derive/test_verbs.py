@@ -22,6 +22,7 @@ from derive.results import Result, TableResult
 
 EXAMPLES = {
     "activations": [],
+    "certify": ["relu"],
     "criticality": ["tanh"],
     "expect": ["s0 s0''", "tanh", "--K", "1"],
     "forward": ["dH"],
