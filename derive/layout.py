@@ -1,24 +1,26 @@
 r"""What is shown to a reader, as data: paragraphs, displayed equations and tables, and how they become LaTeX and HTML.
 
-Text is plain with inline TeX between dollar signs and `code` between backticks; nothing else is markup, so that the
-same text reads right in HTML, Markdown, LaTeX and a notebook.
+Text is a string, which is plain, or a sentence of `derive.steps`, which holds its mathematics as objects: each writer
+sets them in its own way, and nothing is markup.
 
->>> print(latex([Equation("x = 1"), Text("so $x$ is 100 %")]))
+>>> from derive.steps import said
+>>> from derive.symbols import K
+>>> print(latex([Equation("x = 1"), Text(said("so {} is 100 %", K))]))
 \begin{equation}
 x = 1
 \end{equation}
 <BLANKLINE>
-so $x$ is 100 \%
+so $K$ is 100 \%
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from html import escape
 
-_RUN = re.compile(r"(\$[^$]+\$|`[^`]+`)")
+from derive.steps import words
+
 _SPECIAL = {
     "\\": r"\textbackslash{}",
     **{c: "\\" + c for c in "&%#_{}$"},
@@ -57,7 +59,7 @@ class Equation:
 
 @dataclass(frozen=True)
 class Table:
-    """Cells are text (inline TeX allowed)."""
+    """Cells are plain text or sentences."""
 
     header: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
@@ -67,27 +69,9 @@ class Table:
 Block = Text | Equation | Table
 
 
-def runs(text: str) -> Iterator[tuple[str, str]]:
-    """Pairs (kind, content) with kind one of "text", "code", "math".
-
-    >>> list(runs("the slope $p$ of `tanh`"))
-    [('text', 'the slope '), ('math', 'p'), ('text', ' of '), ('code', 'tanh')]
-    """
-    for piece in _RUN.split(text):
-        if not piece:
-            continue
-        if piece[0] == piece[-1] == "$" and len(piece) > 2:
-            yield "math", piece[1:-1]
-        elif piece[0] == piece[-1] == "`" and len(piece) > 2:
-            yield "code", piece[1:-1]
-        else:
-            yield "text", piece
-
-
 def render(text: str, plain: Callable[[str], str], code: Callable[[str], str], math: Callable[[str], str]) -> str:
-    """The text with each kind of run sent through its own function."""
-    writers = {"text": plain, "code": code, "math": math}
-    return "".join(writers[kind](content) for kind, content in runs(text))
+    """A sentence with each kind of its parts sent through its own function; a plain string is plain text."""
+    return words(text).render(plain, code, math)
 
 
 def escaped(text: str) -> str:
@@ -100,7 +84,7 @@ def escaped(text: str) -> str:
 
 
 def latex(blocks: Iterable[Block]) -> str:
-    """For a paper: equations in their environments, tables as tabular, text escaped."""
+    """For a paper: equations in their environments, tables in booktabs' tabular, text escaped."""
     return "\n\n".join(_paper(block) for block in blocks)
 
 
@@ -121,7 +105,7 @@ def _paper(block: Block) -> str:
         name = "align" if "&" in block.latex or r"\\" in block.latex else "equation"
         return f"\\begin{{{name}}}\n{block.latex}\n\\end{{{name}}}" + (f"\n{_inline(block.note)}" if block.note else "")
     lines = [" & ".join(map(_inline, row)) + r" \\" for row in (block.header, *block.rows)]
-    body = "\n".join([lines[0], r"\hline", *lines[1:]])
+    body = "\n".join([r"\toprule", lines[0], r"\midrule", *lines[1:], r"\bottomrule"])
     table = f"\\begin{{tabular}}{{{'l' * len(block.header)}}}\n{body}\n\\end{{tabular}}"
     if not block.caption:
         return table
@@ -134,7 +118,7 @@ def _inline(text: str) -> str:
 
 def _array(table: Table) -> str:
     def cell(text: str) -> str:
-        return render(text, lambda s: rf"\text{{{s}}}", lambda s: rf"\texttt{{{s}}}", lambda s: s)
+        return render(text, lambda s: rf"\text{{{escaped(s)}}}", lambda s: rf"\texttt{{{s}}}", lambda s: s)
 
     lines = [" & ".join(map(cell, row)) + r" \\" for row in (table.header, *table.rows)]
     body = "\n".join([lines[0], r"\hline", *lines[1:]])

@@ -65,6 +65,7 @@ LATEX = {
     "sigma'(0)": r"\sigma'(0)",
     "sigma(z)": r"\sigma(z)",
     "Theta": r"\Theta",
+    "x.x/n_0": r"x \cdot x/n_0",
 }
 """TeX of symbols that SymPy's own rule for names would not set right."""
 

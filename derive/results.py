@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING
 
 import sympy as sp
 
-from derive import layout
+from derive import layout, notation
 from derive.layout import Block
+from derive.steps import Words, formula, words
 from effective_theory.files import write_file
 
 if TYPE_CHECKING:
@@ -45,19 +46,21 @@ class Result(ABC):
         return layout.html(self.blocks())
 
 
-def cell(expression: sp.Expr | int | None, digits: int = 10) -> str:
+def cell(expression: sp.Expr | int | None, digits: int = 10) -> Words:
     r"""A number or formula as a table's cell: exact as it is, floating-point numbers with their first digits.
 
     >>> from derive.symbols import lambda_W
     >>> cell(lambda_W / 2), cell(sp.Float("1.9830582576481234", 30))
-    ('$\\frac{\\lambda_{W}}{2}$', '$1.983058258$')
+    ('lambda_W/2', '1.983058258')
+    >>> [part.latex() for part in cell(lambda_W / 2).parts]
+    ['\\frac{\\lambda_W}{2}']
     """
-    return "–" if expression is None else f"${tex(sp.sympify(expression), digits)}$"
+    return words("–") if expression is None else Words(formula(expression, digits=digits))
 
 
 def tex(expression: sp.Expr, digits: int = 10) -> str:
     """LaTeX of an expression, its floating-point numbers rounded for reading."""
-    return sp.latex(expression.xreplace({f: sp.Float(f, digits) for f in expression.atoms(sp.Float)}))
+    return notation.latex(expression, digits)
 
 
 Row = Mapping[str, object]

@@ -179,6 +179,15 @@ def words(sentence: str) -> Words:
     return sentence if isinstance(sentence, Words) else Words(sentence)
 
 
+def typeset(tex: str, plain: str | None = None) -> Words:
+    r"""Notation as words of its own.
+
+    >>> typeset(r"\\xi_\\perp", "xi_perp")
+    'xi_perp'
+    """
+    return Words(Notation(tex if plain is None else plain, tex))
+
+
 def small(number: Any, digits: int = 2) -> Notation:
     r"""A rough number, as people write them.
 
@@ -233,5 +242,6 @@ __all__ = [
     "relation",
     "said",
     "small",
+    "typeset",
     "words",
 ]

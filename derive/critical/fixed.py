@@ -24,10 +24,10 @@ from derive.gaussian import series
 from derive.given import Number
 from derive.given import number as given
 from derive.layout import Block, Equation, Table, Text
-from derive.notation import CHI_PERP, K_NEXT, K_STAR
+from derive.notation import CHI_PARALLEL, CHI_PERP, K_NEXT, K_STAR
 from derive.numbers import exact
 from derive.results import Result, cell, tex
-from derive.steps import Words, equal, listed, relation, said, small
+from derive.steps import Words, equal, listed, relation, said, small, typeset
 from derive.symbols import C_W, C_b, K, z
 
 DIGITS = 30
@@ -92,11 +92,12 @@ class FixedPoints(Result):
 
     def blocks(self) -> tuple[Block, ...]:
         given_at = rf"C_b = {tex(self.C_b)}, \quad C_W = {tex(self.C_W)}"
-        head = ("$K^*$", r"$\chi_\parallel$", r"$\chi_\perp$", r"$\xi_\parallel$", r"$\xi_\perp$", "stability", "phase")
+        depths = (typeset(r"\xi_\parallel", "xi_parallel"), typeset(r"\xi_\perp", "xi_perp"))
+        head = (*map(cell, (K_STAR, CHI_PARALLEL, CHI_PERP)), *depths, "stability", "phase")
         rows = []
         for p in self.points:
             numbers = (p.K_star, p.chi_parallel, p.chi_perp, p.xi_parallel, p.xi_perp)
-            rows.append((*(r"$\infty$" if x is None else cell(x) for x in numbers), p.stability, p.phase))
+            rows.append((*(cell(sp.oo if x is None else x) for x in numbers), p.stability, p.phase))
         return Equation(given_at), Table(head, tuple(rows)), Text(self.reason)
 
 

@@ -8,9 +8,11 @@ import sympy as sp
 
 from derive.activations import Activation
 from derive.layout import Block, Equation, Table, Text
+from derive.notation import K_STAR
 from derive.numbers import exact
 from derive.results import Result, cell, tex
 from derive.steps import Step, Words
+from derive.symbols import C_W, C_b
 
 SCALE_INVARIANT = "scale-invariant"
 ZERO = "K*=0"
@@ -89,5 +91,5 @@ class Criticality(Result):
         shown.append(Text(f"{self.activation.name} is of the class {self.universality_class}."))
         if self.points:
             rows = [(*map(cell, (p.K_star, p.C_W, p.C_b)), p.stability) for p in self.points]
-            shown.append(Table(("$K^*$", "$C_W$", "$C_b$", "stability"), tuple(rows)))
+            shown.append(Table((cell(K_STAR), cell(C_W), cell(C_b), "stability"), tuple(rows)))
         return (*shown, Text(self.reason))

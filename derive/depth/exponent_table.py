@@ -24,7 +24,7 @@ from derive.depth.exact_flow import ExactFlow, can_iterate, exact_flow, regime_n
 from derive.depth.expansion import DIGITS, FixedPoint
 from derive.depth.learning_rates import LearningRates, parse_rule
 from derive.depth.ratios import Ratio, ratios
-from derive.depth.result import Asymptotics, exact_entry, tensor_tex
+from derive.depth.result import Asymptotics, exact_entry
 from derive.errors import DeriveError
 from derive.gaussian import taylor_symbol
 from derive.given import Number, not_negative
@@ -84,12 +84,13 @@ class ExponentTable(Result):
         rows: list[tuple[str, ...]] = []
         for t in self.tensors.values():
             if t.exists:
-                rows.append((f"${tensor_tex(t.tensor)}$", cell(t.exponent), str(t.log_power), cell(t.coefficient)))
+                rows.append((cell(TensorSymbol(t.tensor)), cell(t.exponent), str(t.log_power), cell(t.coefficient)))
             else:
-                rows.append((f"${tensor_tex(t.tensor)}$", "–", "–", f"does not exist: {t.reason}"))
-        caption = f"{self.activation}, {self.universality_class}: coefficient $\\ell^{{-p}} (\\log \\ell)^q$"
+                rows.append((cell(TensorSymbol(t.tensor)), "–", "–", said("does not exist: {}", t.reason)))
+        law = ell ** -sp.Symbol("p") * sp.log(ell) ** sp.Symbol("q")
+        caption = said("{}, {}: coefficient times {}", self.activation, self.universality_class, law)
         ratio_rows = tuple(
-            (r.name, cell(r.exponent), str(r.log_power), cell(r.coefficient)) for r in self.ratios.values()
+            (Words(r.formula), cell(r.exponent), str(r.log_power), cell(r.coefficient)) for r in self.ratios.values()
         )
         ratio_table = Table(("ratio times n", "exponent", "log power", "coefficient"), ratio_rows)
         return (Table(head, tuple(rows), caption), ratio_table, *map(Text, self.notes))

@@ -22,14 +22,15 @@ from derive.depth.critical_solution import network_equations
 from derive.depth.expansion import FixedPoint
 from derive.depth.exponential import ORDER, Exponentials, compose, solve_kernel, solve_linear
 from derive.depth.powers import binomial_power
-from derive.depth.result import tensor_tex
 from derive.depth.tensor_recursions import Admitted, admit
 from derive.errors import DeriveError
 from derive.gaussian import Bracket, value
 from derive.given import Number, not_negative
 from derive.layout import Block, Equation, Table
 from derive.network.component import Component
-from derive.results import Result
+from derive.notation import TensorSymbol
+from derive.results import Result, cell
+from derive.steps import typeset
 
 DIGITS = 25
 _EQUAL = 1e-12
@@ -95,8 +96,8 @@ class OffCritical(Result):
         for name, e in self.tensors.items():
             power = rf"\,\ell^{{{e.power}}}" if e.power else ""
             behaviour = rf"\to {shown(e.limit)}" if e.limit is not None else rf"\sim {shown(e.factor)}^\ell{power}"
-            rows.append((f"${tensor_tex(name)}$", f"${behaviour}$"))
-        rows += [(f"${tensor_tex(name)}$", reason) for name, reason in self.missing.items()]
+            rows.append((cell(TensorSymbol(name)), typeset(behaviour)))
+        rows += [(cell(TensorSymbol(name)), reason) for name, reason in self.missing.items()]
         return Equation(point), Table(("tensor", f"{self.activation}, large depth"), tuple(rows))
 
     def __str__(self) -> str:

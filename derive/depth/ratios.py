@@ -14,6 +14,8 @@ import sympy as sp
 
 from derive.depth.result import Asymptotics, exact_entry
 from derive.errors import DeriveError
+from derive.notation import WIDTH, TensorSymbol
+from derive.steps import Formula, formula
 from derive.symbols import L
 
 CONTENT = {
@@ -81,6 +83,16 @@ class Ratio:
         return ratio_name(self.tensor)
 
     @property
+    def formula(self) -> Formula:
+        r"""The ratio itself.
+
+        >>> Ratio("R", None, 0, sp.S.One).formula.latex()
+        '\\frac{K R}{n \\Theta^{3}}'
+        """
+        k, t = kernel_powers(self.tensor)
+        return formula(TensorSymbol(self.tensor) * TensorSymbol("K") ** -k * TensorSymbol("Theta") ** -t / WIDTH)
+
+    @property
     def grows_as_depth_over_width(self) -> bool:
         """Whether this is an l/n effect."""
         return self.exponent is not None and sp.simplify(self.exponent + 1) == 0 and self.log_power == 0
@@ -138,16 +150,30 @@ def quotient(above: sp.Expr, below: sp.Expr) -> sp.Expr:
         return (
             sp.factor(above / below, extension=roots) if roots and not above.has(L, sp.pi) else sp.factor(above / below)
         )
-    factor = sp.S.One
-    if above.has(L) or below.has(L):
-        (above, top), (below, bottom) = _without_depth(above), _without_depth(below)
-        factor = top / bottom
+    (above, top), (below, bottom) = _without_content(above), _without_content(below)
+    factor = top / bottom
     first, second = (sp.expand(e).as_coefficients_dict() for e in (above, below))
     if set(first) == set(second):
         values = [first[m] / second[m] for m in second]
         if all(abs(v - values[0]) < 1e-12 * abs(values[0]) for v in values):
             return values[0] * factor
-    return above / below * factor
+    return (sp.expand(above / below) if below.is_number else above / below) * factor
+
+
+def _without_content(expression: sp.Expr) -> tuple[sp.Expr, sp.Expr]:
+    """The expression and the powers of symbols that all its terms share.
+
+    >>> x, y = sp.symbols("x y")
+    >>> _without_content(0.5 * x**2 * y + 0.25 * x**2)
+    (0.5*y + 0.25, x**2)
+    """
+    terms = sp.Add.make_args(sp.expand(expression))
+    shared = sp.S.One
+    for symbol in sorted(expression.free_symbols, key=str):
+        powers = {term.as_powers_dict()[symbol] for term in terms}
+        if all(power.is_number for power in powers):
+            shared *= symbol ** min(powers)
+    return sp.expand(expression / shared), shared
 
 
 def _without_depth(expression: sp.Expr) -> tuple[sp.Expr, sp.Expr]:

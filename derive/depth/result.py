@@ -112,11 +112,6 @@ class Asymptotics(Result):
         return entry
 
 
-def tensor_tex(name: str) -> str:
-    """A tensor's letter in TeX."""
-    return {"Theta": r"\Theta", "G1": r"{G^{\{1\}}}", "H1": r"{H^{\{1\}}}"}.get(name, name)
-
-
 def exact_entry(expression: sp.Expr | None, digits: int | None = None) -> dict[str, object] | None:
     """{"exact", "value"}; floating-point numbers say so with their number of "digits"."""
     if expression is None:

@@ -28,6 +28,11 @@ class Behaviour:
     digits: int | None = None
 
     @property
+    def unit_expression(self) -> sp.Expr:
+        """The unit as a symbol, 1 where there is none."""
+        return sp.Symbol(self.unit, real=True) if self.unit else sp.S.One
+
+    @property
     def expression(self) -> sp.Expr:
         return self.coefficient * L**-self.exponent * sp.log(L) ** self.log_power
 

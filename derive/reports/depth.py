@@ -2,126 +2,136 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 
 import sympy as sp
 
 from derive.activations import Activation
 from derive.depth import Asymptotics, ExponentTable, asymptotics
+from derive.depth.derivation import rate_equations
 from derive.errors import DeriveError
+from derive.layout import Equation, Table, Text
 from derive.nearby import Behaviour, generalization
-from derive.reports.document import Block, Code, Equation, Section, Steps, Table, Text
-from derive.reports.figures import flow_gallery
+from derive.notation import DELTA_2, K_STAR, P_PERP, TensorSymbol, latex, was_rounded
+from derive.reports.document import Block, Code, Section, Steps
+from derive.reports.figures import flow_gallery, ratio_figure
 from derive.reports.flow_check import FlowCheck
 from derive.reports.sections import ROUNDED
-from derive.reports.sentences import sentence
-from derive.reports.tex import TENSORS, cell, ratio_tex, symbol, tex, was_rounded
-from derive.symbols import L, ell
+from derive.reports.tex import TENSORS, blocks_of, breakable, cell
+from derive.steps import Notation, Verbatim, Words, equal, formula, listed, said, small, typeset, words
+from derive.symbols import L, ell, lambda_b, lambda_W
 
-_FORMULAS = re.compile(r": y' = |\. K = |\.$")
-"""Where a step's words end and the formula begins that its LaTeX shows."""
-_ONE = re.compile(r"(?<![\d.])1\.0 (?=\\lambda|\\ell|\\log)")
-_WHOLE = re.compile(r"(?<![\d.])(\d+)\.0(?!\d)")
-HEADER = ("tensor", "$p$", "$q$", "coefficient")
+P, Q = sp.symbols("p q")
+HEADER: tuple[str, ...] = ("tensor", cell(P), cell(Q), "coefficient")
+LAW = formula(ell**-P * sp.log(ell) ** Q)
 
 
 def tensor_rows(table: ExponentTable) -> tuple[tuple[str, ...], ...]:
     """Exponent, power of the logarithm and coefficient of every tensor, or why there is none."""
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for name in TENSORS:
-        tensor = table.tensors[name]
+        tensor, shown = table.tensors[name], cell(TensorSymbol(name))
         if not tensor.exists or tensor.coefficient is None:
-            rows.append((f"${symbol(name)}$", "–", "–", f"does not exist: {sentence(_lower(tensor.reason or ''))}"))
+            rows.append((shown, "–", "–", said("does not exist: {}", words(tensor.reason or "").uncapitalized())))
         elif tensor.exponent is None:
-            rows.append((f"${symbol(name)}$", "–", "–", "vanishes"))
+            rows.append((shown, "–", "–", "vanishes"))
         else:
-            rows.append(
-                (
-                    f"${symbol(name)}$",
-                    f"${tex(tensor.exponent)}$",
-                    f"${tensor.log_power}$",
-                    f"${cell(tensor.coefficient)}$",
-                )
-            )
+            rows.append((shown, cell(tensor.exponent), str(tensor.log_power), cell(tensor.coefficient)))
     return tuple(rows)
 
 
-def _lower(text: str) -> str:
-    return text[:1].lower() + text[1:]
+def finite_section(table: ExponentTable) -> Section:
+    """Half-stable activations: what networks of real depth show, before any statement about infinite depth."""
+    assert table.plateau is not None
+    caption = said("On the plateau, where the kernel stays at {}: leading terms of polynomials in {}.", K_STAR, ell)
+    blocks: list[Block] = [
+        Text(
+            said(
+                "The kernel leaves the neighbourhood of {} so slowly that networks of practical depth live on a plateau. "
+                "These numbers hold there; the large-depth terms of the next section begin beyond them.",
+                K_STAR,
+            )
+        ),
+        *(Text(note) for note in table.plateau.notes),
+        Table(HEADER, tensor_rows(table.plateau), caption),
+    ]
+    if table.finite is not None:
+        flow = table.finite
+        rows = tuple(
+            (Words(table.ratios[name].formula), *(Words(small(v, 4)) for v in values))
+            for name, values in flow.ratios.items()
+            if name in table.ratios
+        )
+        head = ("ratio, times n", *(Words(equal(ell, layer)) for layer in flow.layers))
+        start = said(
+            "Exact at finite depth: the recursions iterated from {}, with {} in every layer.",
+            equal(Notation_x, sp.Float(flow.gram, 6)),
+            equal(lambda_b, lambda_W, 1),
+        )
+        blocks += [Table(head, rows, start), ratio_figure(flow.layers, flow.ratios, "finite")]
+    blocks.append(Code("table = a.exponents()\nprint(table.plateau)\nprint(table.finite)"))
+    return Section("Plateau and finite depth", tuple(blocks))
 
 
-def table_section(table: ExponentTable, constant: ExponentTable, plateau: ExponentTable | None) -> Section:
-    """Exponents, coefficients and ratios for both learning rates, and on the plateau of half-stable activations."""
+Notation_x = sp.Symbol("x.x/n_0")
+
+
+def table_section(table: ExponentTable, constant: ExponentTable) -> Section:
+    """Exponents, coefficients and ratios for both learning rates; what is known of their regime comes first."""
     ratios = tuple(
-        (f"${ratio_tex(ratio)}$", f"${tex(ratio.exponent)}$", f"${ratio.log_power}$", f"${cell(ratio.coefficient)}$")
+        (Words(ratio.formula), cell(ratio.exponent), str(ratio.log_power), cell(ratio.coefficient))
         for ratio in table.ratios.values()
         if ratio.exponent is not None
     )
-    notes = [Text(sentence(note)) for note in table.notes]
+    notes = [Text(note) for note in table.notes]
     if any(t.coefficient is not None and was_rounded(t.coefficient) for t in table.tensors.values()):
         notes.append(Text(ROUNDED))
+    power = said("{} is the power of {} with which the product of {} over the layers falls.", equal(P_PERP, table.p_perp), ell, CHI) if table.p_perp is not None else words("")
     blocks: list[Block] = [
-        Text(
-            "A tensor behaves as coefficient $\\cdot\\, \\ell^{-p} \\log^q \\ell$. "
-            f"$p_\\perp = {tex(table.p_perp)}$ is the power of $\\ell$ with which $\\prod\\chi_\\perp$ falls."
-        ),
         *notes,
+        Text(said("A tensor behaves as coefficient times {}. {}", LAW, power)),
         Table(HEADER, tensor_rows(table), "Learning rates by the equivalence principle."),
         Table(
-            ("ratio", "$p$", "$q$", "$n\\,\\times$ coefficient"),
+            ("ratio", cell(P), cell(Q), said("{} times coefficient", sp.Symbol("n"))),
             ratios,
-            "Dimensionless ratios; $p = -1$ is growth as $\\ell/n$.",
+            said("Dimensionless ratios; {} is growth as {}.", equal(P, -1), ell / sp.Symbol("n")),
         ),
         Table(HEADER, tensor_rows(constant), "Layer-independent learning rates."),
     ]
     code = 'table = a.exponents()\nprint(table)\nprint(a.exponents(learning_rates="constant"))'
-    if plateau is not None:
-        caption = "On the plateau, where the kernel stays at $K^\\star$: leading terms of polynomials in $\\ell$."
-        blocks += [Text(sentence(plateau.notes[0])), Table(HEADER, tensor_rows(plateau), caption)]
-        code += "\nprint(a.exponents(plateau=True))"
     return Section("Exponents, coefficients, ratios", (*blocks, Code(code)))
+
+
+CHI = sp.Symbol("chi_perp", real=True)
 
 
 def solution_section(sigma: Activation, point: int, table: ExponentTable) -> Section:
     """The scaling ansatz and each balance of the solution, with two powers of every series."""
-    bias, weight = table.rates.expressions
     blocks: list[Block] = [
         Text("The large-depth solution at the recommended critical point, by a scaling ansatz, order by order."),
-        Equation(rf"\lambda_b^{{(\ell)}} = {tex(bias)}"),
-        Equation(rf"\lambda_W^{{(\ell)}} = {tex(weight)}"),
+        *(Equation(e.latex()) for e in rate_equations(*table.rates.expressions)),
     ]
     solved: list[Steps] = []
-    free: dict[str, str] = {}
+    free: dict[str, Words] = {}
     for name in TENSORS:
         if not table.tensors[name].exists:
             continue
         full = asymptotics(sigma, name, order=2, point=point)
         own = full.steps if name == "K" else full.steps[-1:]
-        balance: list[Text | Equation | Table] = []
-        for step in own:
-            balance += [Text(sentence(_FORMULAS.split(step.text)[0] + "."))] if name == "K" else []
-            balance += _equations(step.latex)
+        balance: list[Text | Equation | Table] = [block for step in own for block in blocks_of(step)]
         if full.remainder is None and full.series is not None:
-            balance = [Equation(rf"{symbol(name)}^{{(\ell)}} = {tex(full.series)}")]
-        solved.append(Steps(f"${symbol(name)}$", (*balance, *series_blocks(full))))
+            balance = [Equation(equal(TensorSymbol(name, "ell"), full.series).latex())]
+        solved.append(Steps(cell(TensorSymbol(name)), (*balance, *series_blocks(full)), folded=name != "K"))
         free |= full.free_constants
     if free:
-        meaning = "; ".join(f"${tex(sp.Symbol(n))}$ is {sentence(_lower(text))}" for n, text in free.items())
-        blocks.append(Text(f"Free constants of the series: {meaning}."))
+        meanings = [said("{} is {}", sp.Symbol(n), told) for n, told in free.items()]
+        blocks.append(Text(said("Free constants of the series: {}.", listed(meanings, "; "))))
     blocks += solved
     for reason, names in _absent(table):
-        blocks.append(Text(f"Without a solution: {', '.join(f'${symbol(n)}$' for n in names)}. {sentence(reason)}"))
+        blocks.append(Text(said("Without a solution: {}. {}", listed(TensorSymbol(n) for n in names), words(reason))))
     shown = next(name for name in reversed(TENSORS) if table.tensors[name].exists)
     blocks.append(Code(f'series = a.asymptotics("{shown}", order=3)\nprint(series)\nprint(*series.steps, sep="\\n")'))
     return Section("Large depth: the solution, step by step", tuple(blocks))
-
-
-def _equations(latex: str) -> Iterable[Equation]:
-    """A step's formulas, each displayed by itself; whole floating-point numbers lose their point."""
-    tidy = _WHOLE.sub(r"\1", _ONE.sub("", latex.replace("+ -", "- ")))
-    for part in re.split(r",\s*\\q?quad|\\;(?=\\Rightarrow)", tidy):
-        yield Equation(part.strip())
 
 
 def _absent(table: ExponentTable) -> Iterable[tuple[str, list[str]]]:
@@ -139,44 +149,43 @@ def series_blocks(tensor: Asymptotics) -> tuple[Text | Equation, ...]:
         return ()
     if tensor.remainder is None:
         return (Text("This is exact at every layer."),)
-    by_power: dict[sp.Expr, sp.Expr] = {}
-    for term in sp.Add.make_args(sp.expand(tensor.series)):
-        coefficient, power = term.as_independent(ell)
-        logs = sp.Mul(*(f for f in sp.Mul.make_args(power) if f.has(sp.log)))
-        by_power[power / logs] = by_power.get(power / logs, sp.S.Zero) + coefficient * logs
-    order = sorted(by_power, key=lambda p: -float(sp.log(p).diff(ell).subs(ell, 1)))
-    left = rf"{symbol(tensor.tensor)}^{{(\ell)}}"
-    equations = [Equation(rf"\left.{left}\right|_{{{tex(power)}}} = {tex(by_power[power])}") for power in order[1:]]
-    return (*equations, Text(f"Remainder: ${tex(ell**-tensor.remainder)}$, times logs."))
+    left = latex(TensorSymbol(tensor.tensor, "ell"))
+    equations = [
+        Equation(rf"\left.{left}\right|_{{{latex(ell**-power)}}} = {latex(coefficient)}")
+        for power, coefficient in tensor.powers[1:]
+    ]
+    return (*equations, Text(said("Remainder: {}, times logs.", ell**-tensor.remainder)))
 
 
 def generalization_section(sigma: Activation) -> Section:
     """Robustness and variance of a trained network on a nearby input (10.57), (10.71)."""
     rows: list[Text | Equation] = []
-    notes: list[str] = []
+    notes: list[Words] = []
     for rule in ("equivalence", "constant"):
         try:
             found = generalization(sigma, rule)
         except DeriveError as error:
-            notes.append(f"Learning rates {rule}: {error}")
+            notes.append(said("Learning rates {}: {}", rule, words(error.args[0])))
             continue
         rows += [
             Text(f"Learning rates: {rule}."),
-            Equation(rf"\text{{robustness}} = {_behaviour(found.robustness)}"),
-            Equation(rf"\text{{variance}} = {_behaviour(found.variance)}"),
+            Equation(rf"\text{{robustness}} = {behaviour_tex(found.robustness)}"),
+            Equation(rf"\text{{variance}} = {behaviour_tex(found.variance)}"),
         ]
         notes += [note for note in found.notes if note not in notes]
+    told = (
+        "A network of depth {} trained on one input, asked for the output of a nearby one of equal norm. Robustness is "
+        "{}, how far the prediction follows the training output; the variance is that of the output after training. "
+        "{} is the separation that survives to depth, {}."
+    )
+    off = typeset(r"\Theta_{-+}/\Theta_{++} - 1", "Theta_(-+)/Theta_(++) - 1")
+    separation = typeset(r"\delta\delta K_{[2]} = \delta^2 \ell^{-p_\perp}", "ddK_[2] = delta^2 l^(-p_perp)")
     return Section(
         "Generalization to a nearby input",
         (
-            Text(
-                "A network of depth $L$ trained on one input, asked for the output of a nearby one of equal norm. "
-                "Robustness is $\\Theta_{-+}/\\Theta_{++} - 1$, how far the prediction follows the training output; "
-                "the variance is that of the output after training. $\\delta^2$ is the separation that survives "
-                "to depth, $\\delta\\delta K_{[2]} = \\delta^2 \\ell^{-p_\\perp}$."
-            ),
+            Text(said(told, L, off, DELTA_2, separation)),
             *rows,
-            *(Text(sentence(note)) for note in notes),
+            *(Text(note) for note in notes),
             Code(
                 "from derive.nearby import generalization\n"
                 'for rule in ("equivalence", "constant"):\n    print(generalization(a, rule))'
@@ -185,15 +194,15 @@ def generalization_section(sigma: Activation) -> Section:
     )
 
 
-def _behaviour(found: Behaviour) -> str:
-    name = found.unit.replace("_", r"\_")
-    unit = {"": "", "delta^2": r"\,\delta^2"}.get(found.unit, rf"\,\mathrm{{{name}}}")
-    coefficient = cell(found.coefficient)
-    if unit and coefficient.count("+") and not coefficient.startswith(("(", "\\frac")):
+def behaviour_tex(found: Behaviour) -> str:
+    """coefficient times unit times its power of the depth and of its logarithm."""
+    law = found.unit_expression * L**-found.exponent * sp.log(L) ** found.log_power
+    if law == 1:
+        return breakable(found.coefficient)
+    coefficient = breakable(found.coefficient)
+    if found.coefficient.is_Add:
         coefficient = f"({coefficient})"
-    power = tex(L**-found.exponent) if found.exponent != 0 else ""
-    logs = rf"\log^{{{found.log_power}}} L" if found.log_power else ""
-    return rf"{coefficient}{unit}\,{power}{logs}"
+    return latex(law) if found.coefficient == 1 else rf"{coefficient}\,{latex(law)}"
 
 
 def check_section(check: FlowCheck | None) -> Section:
@@ -205,43 +214,55 @@ def check_section(check: FlowCheck | None) -> Section:
     depth, compared = check.layers[-1], check.compared
     leading, series = check.leading_deviation, check.series_deviation
     rows = tuple(
-        (f"${symbol(n)}$", _number(leading[n]), _number(series[n]) if n in series else "–") for n in check.exact
+        (cell(TensorSymbol(n)), _number(leading[n]), _number(series[n]) if n in series else "–") for n in check.exact
     )
     start = (
-        "This class reaches its asymptotic regime only at depths beyond any practical network (see the note at the "
-        "exponents), so the check is made on the plateau: the input has the norm for which $K^{(1)} = K^\\star$."
+        said(
+            "This class reaches its asymptotic regime only at depths beyond any practical network (see the note at the "
+            "exponents), so the check is made on the plateau: the input has the norm for which {}.",
+            equal(TensorSymbol("K", "1"), K_STAR),
+        )
         if check.plateau
-        else f"The input has $x\\cdot x/n_0 = {check.gram:.6g}$."
+        else said("The input has {}.", equal(Notation_x, sp.Float(check.gram, 6)))
     )
     if check.constants:
-        used = ", ".join(
-            f"${tex(sp.Symbol(n))} = {check.constants[n]:.6g}$" for n in ("c_K", "c_Theta") if n in check.constants
+        used = listed(
+            equal(sp.Symbol(n), sp.Float(check.constants[n], 6)) for n in ("c_K", "c_Theta") if n in check.constants
         )
-        fitted = f"The free constants of the series are fitted to layer {depth} ({used}); it is compared elsewhere."
+        told = "The free constants of the series are fitted to layer {} ({}); it is compared elsewhere."
+        fitted = said(told, str(depth), used)
     else:
-        fitted = "The series has no constant to fit."
+        fitted = words("The series has no constant to fit.")
+    told = (
+        "For this report the exact single-input recursions were iterated through {} layers in extended precision, with "
+        "brackets integrated at every layer, {} and {} in the learning rates' common factor; nothing in that iteration "
+        "shares code with the series. {} {}"
+    )
+    exact_over = Notation("|exact/leading - 1|", r"|\text{exact}/\text{leading} - 1|")
+    exact_series = Notation("|exact/series - 1|", r"|\text{exact}/\text{series} - 1|")
     return Section(
         "How it was checked",
         (
-            Text(
-                f"For this report the exact single-input recursions were iterated through {depth} layers in extended "
-                "precision, with brackets integrated at every layer, $\\lambda_b = \\lambda_W = 1$ and $L = 1$ in the "
-                f"learning rates' common factor; nothing in that iteration shares code with the series. {start} "
-                f"{fitted}"
-            ),
+            Text(said(told, str(depth), equal(lambda_b, lambda_W, 1), equal(L, 1), start, fitted)),
             flow_gallery(check),
+            ratio_figure(check.layers, check.ratios, "check"),
             Table(
                 (
                     "tensor",
-                    f"$|\\text{{exact}}/\\text{{leading}} - 1|$ at $\\ell = {depth}$",
-                    f"$|\\text{{exact}}/\\text{{series}} - 1|$ at $\\ell = {compared}$",
+                    said("{} at {}", exact_over, equal(ell, depth)),
+                    said("{} at {}", exact_series, equal(ell, compared)),
                 ),
                 rows,
                 "Where a leading coefficient is small because contributions nearly cancel, its term takes over late.",
             ),
             Text(
-                "The recursions themselves are compared with tensors sampled from real finite-width networks, and the "
-                "series with iterations to $\\ell = 10^5$, in the project's tests (`make test`, `make verify`)."
+                said(
+                    "The recursions themselves are compared with tensors sampled from real finite-width networks, and "
+                    "the series with iterations to {}, in the project's tests ({}, {}).",
+                    typeset(r"\ell = 10^5", "ell = 10^5"),
+                    Verbatim("make test"),
+                    Verbatim("make verify"),
+                )
             ),
             Code(
                 "from derive.reports.flow_check import flow_check\n"
@@ -251,8 +272,7 @@ def check_section(check: FlowCheck | None) -> Section:
     )
 
 
-def _number(deviation: float) -> str:
+def _number(deviation: float) -> Words:
     if deviation < 1e-12:
-        return "below $10^{-12}$"
-    digits, power = f"{deviation:.1e}".split("e")
-    return rf"${digits}\times 10^{{{int(power)}}}$"
+        return said("below {}", small(1e-12, 1))
+    return Words(small(deviation))

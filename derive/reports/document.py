@@ -41,6 +41,7 @@ class Steps:
 
     summary: str
     blocks: tuple[Text | Equation | Table, ...]
+    folded: bool = False
 
 
 Block = Text | Equation | Table | Figure | Gallery | Code | Steps

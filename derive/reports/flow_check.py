@@ -47,6 +47,11 @@ class FlowCheck:
         return min(self.layers, key=lambda layer: abs(np.log(layer * 10 / self.layers[-1])))
 
     @property
+    def ratios(self) -> dict[str, tuple[float, ...]]:
+        """n times each dimensionless ratio of the exact flow, against the layers."""
+        return ExactFlow(self.gram, self.layers, {n: tuple(v) for n, v in self.exact.items()}, CONSTANT).ratios
+
+    @property
     def leading_deviation(self) -> dict[str, float]:
         """|exact/leading term - 1| at the last layer."""
         return {name: abs(self.exact[name][-1] / self.leading[name][-1] - 1) for name in self.exact}

@@ -131,9 +131,9 @@ def _block(block: Block) -> str:
             )
         case Code(source):
             return f"<pre>{escape(source)}</pre>"
-        case Steps(summary, blocks):
+        case Steps(summary, blocks, folded):
             inner = "".join(_block(b) for b in blocks)
-            return f"<details open><summary>{_inline(summary)}</summary>{inner}</details>"
+            return f"<details{'' if folded else ' open'}><summary>{_inline(summary)}</summary>{inner}</details>"
 
 
 def _section(section: Section) -> str:

@@ -5,74 +5,73 @@ Every equation comes from the objects that the program itself computes with.
 
 from __future__ import annotations
 
-import re
+import sympy as sp
 
 from derive.activations import Activation
-from derive.critical import Criticality
+from derive.critical import Criticality, chi_parallel, chi_perp
 from derive.errors import DeriveError
 from derive.gaussian import Sigma, exact, expect, series
+from derive.layout import Equation, Table, Text
 from derive.network import recursion
-from derive.reports.document import Block, Code, Equation, Section, Steps, Table, Text
+from derive.notation import CHI_PARALLEL, CHI_PERP, K_STAR, SIGMA_Z, TensorSymbol, was_rounded
+from derive.reports.document import Block, Code, Section, Steps
 from derive.reports.figures import activation_figure, phase_figure
-from derive.reports.sentences import paragraph, sentence
-from derive.reports.tex import TENSORS, cell, symbol, tex, was_rounded
-from derive.symbols import K
+from derive.reports.proof import proved
+from derive.reports.susceptible import in_susceptibilities
+from derive.reports.tex import TENSORS, blocks_of, cell, is_wide
+from derive.steps import Notation, Words, equal, formula, listed, relation, said, typeset
+from derive.symbols import C_W, C_b, K, z
 
 SERIES_TERMS = 4
-_COVARIANCE = re.compile(r"(?<=\\rangle)_\{K\^\{\(\\ell\)\}\}")
 ROUNDED = "Numbers are rounded to eight digits for reading; the Python below gives all of them."
+CLASS = {"K*=0": said("{}", equal(K_STAR, 0)), "K*=0 non-analytic": said("{}, non-analytic", equal(K_STAR, 0))}
+"""Universality classes whose names hold mathematics."""
+
+
+def class_name(name: str) -> str:
+    return CLASS.get(name, name)
 
 
 def activation_section(sigma: Activation) -> Section:
-    blocks: list[Block] = [Equation(rf"\sigma(z) = {tex(sigma.expression)}"), activation_figure(sigma)]
-    facts = []
+    blocks: list[Block] = [Equation(equal(SIGMA_Z, sigma.expression).latex()), activation_figure(sigma)]
+    facts: list[Words] = []
     if sigma.kinks:
-        places = ", ".join(f"${tex(kink)}$" for kink in sigma.kinks)
-        order = sigma.first_delta_order
+        told = "{} at {}; derivative number {} is the first that holds a delta function."
         noun = "Kinks" if len(sigma.kinks) > 1 else "A kink"
-        facts.append(f"{noun} at {places}; derivative number {order} is the first that holds a delta function.")
+        facts.append(said(told, noun, listed(sigma.kinks), str(sigma.first_delta_order)))
     else:
-        facts.append("Smooth on the whole real line.")
+        facts.append(said("Smooth on the whole real line."))
     if sigma.is_odd:
-        facts.append("Odd.")
+        facts.append(said("Odd."))
     if sigma.is_analytic_at_zero:
-        coefficients = ", ".join(rf"$\sigma_{{{k}}} = {tex(sigma.taylor(k))}$" for k in range(6))
-        facts.append(f"Taylor coefficients at the origin: {coefficients}.")
+        coefficients = listed(equal(sp.Symbol(f"sigma_{k}"), sigma.taylor(k)) for k in range(6))
+        facts.append(said("Taylor coefficients at the origin: {}.", coefficients))
     if was_rounded(sigma.expression):
-        facts.append(ROUNDED)
-    blocks.append(Text(" ".join(facts)))
+        facts.append(said(ROUNDED))
+    blocks.append(Text(listed(facts, " ")))
     blocks.append(Code(f"import derive\na = derive.activation({sigma.name!r})\nprint(a.expression, a.kinks, a.is_odd)"))
     return Section("The activation", tuple(blocks))
 
 
 def gaussian_section(sigma: Activation) -> Section:
     s, s1, s2 = Sigma(0), Sigma(0, 1), Sigma(0, 2)
-    brackets = {
-        r"\left\langle\sigma\sigma\right\rangle_K": (s * s, "s0 s0"),
-        r"\left\langle\sigma'\sigma'\right\rangle_K": (s1 * s1, "s0' s0'"),
-        r"\left\langle\sigma\sigma''\right\rangle_K": (s * s2, "s0 s0''"),
-    }
-    blocks: list[Block] = [
-        Text("The single-input Gaussian expectations that decide criticality, over $z \\sim N(0, K)$.")
-    ]
-    for left, (integrand, _) in brackets.items():
-        bracket = expect(integrand)
+    brackets = {"s0 s0": expect(s * s), "s0' s0'": expect(s1 * s1), "s0 s0''": expect(s * s2)}
+    law = Notation("z ~ N(0, K)", r"z \sim N(0, K)")
+    blocks: list[Block] = [Text(said("The single-input Gaussian expectations that decide criticality, over {}.", law))]
+    for bracket in brackets.values():
         closed = exact(bracket, sigma, K)
         if closed is not None:
-            blocks.append(Equation(rf"{left} = {tex(closed)}", "Exact, by a closed form."))
+            blocks.append(Equation(equal(bracket, closed).latex(), "Exact, by a closed form."))
             continue
         try:
             expansion = series(bracket, sigma, SERIES_TERMS)
         except DeriveError as error:
-            blocks.append(Text(f"${left}$ has no closed form here and no series at $K = 0$: {sentence(str(error))}"))
+            told = "{} has no closed form here and no series at {}: {}"
+            blocks.append(Text(said(told, bracket, equal(K, 0), error.args[0])))
             continue
-        blocks.append(
-            Equation(
-                rf"{left} = {tex(expansion.expression(K), ascending=True)} + \dots",
-                "No closed form; exact series in $K$.",
-            )
-        )
-    patterns = ", ".join(f'"{pattern}"' for _, pattern in brackets.values())
+        shown = equal(bracket, expansion.expression(K), open_ended=True, order="rev-lex")
+        blocks.append(Equation(shown.latex(), said("No closed form; exact series in {}.", K)))
+    patterns = ", ".join(f'"{pattern}"' for pattern in brackets)
     blocks.append(
         Code(
             "from derive.gaussian import exact, parse_bracket, value\n"
@@ -88,25 +87,25 @@ def gaussian_section(sigma: Activation) -> Section:
 
 def criticality_section(sigma: Activation, found: Criticality) -> Section:
     blocks: list[Block] = [
-        Text(sentence(f"Universality class: {found.universality_class}. {found.reason}")),
-        Equation(r"\chi_\perp = C_W \left\langle\sigma'\sigma'\right\rangle_K"),
-        Equation(
-            r"\chi_\parallel = C_W\left(\left\langle\sigma'\sigma'\right\rangle_K + "
-            r"\left\langle\sigma\sigma''\right\rangle_K\right)"
-        ),
+        Text(said("Universality class: {}. {}", class_name(found.universality_class), found.reason)),
+        Equation(equal(CHI_PERP, chi_perp()).latex()),
+        Equation(equal(CHI_PARALLEL, sp.collect(chi_parallel(), C_W)).latex()),
     ]
     if found.points:
-        fields = {"$K^\\star$": "K_star", "$C_W$": "C_W", "$C_b$": "C_b"}
-        rows = [(title, *(f"${cell(getattr(p, field))}$" for p in found.points)) for title, field in fields.items()]
-        rows.append(("class", *(sentence(p.universality_class) for p in found.points)))
+        fields = {K_STAR: "K_star", C_W: "C_W", C_b: "C_b"}
+        rows: list[tuple[str, ...]] = [
+            (cell(symbol), *(cell(getattr(p, field)) for p in found.points)) for symbol, field in fields.items()
+        ]
+        rows.append(("class", *(class_name(p.universality_class) for p in found.points)))
         rows.append(("stability", *(p.stability for p in found.points)))
         header = ("", *(f"point {i}" for i in range(len(found.points))))
         blocks.append(Table(header, tuple(rows), "Critical initializations, the recommended one first."))
-        best = found.points[0]
-        for left, number in ((r"K^\star", best.K_star), ("C_W", best.C_W), ("C_b", best.C_b)):
-            if cell(number).startswith(r"\approx"):
-                blocks.append(Equation(f"{left} = {tex(number)}", "Exact."))
-    blocks.append(Steps("How they were found", tuple(block for step in found.steps for block in paragraph(step.text))))
+        for symbol, field in fields.items():
+            number = getattr(found.points[0], field)
+            if is_wide(number):
+                blocks.append(Equation(equal(symbol, number).latex(), "Exact."))
+    blocks += proved(sigma)
+    blocks.append(Steps("How they were found", tuple(block for step in found.steps for block in blocks_of(step))))
     if (picture := phase_figure(sigma, found)) is not None:
         blocks.append(picture)
     blocks.append(Code("found = a.criticality()\nprint(*found.points, *found.steps, sep='\\n')"))
@@ -114,31 +113,39 @@ def criticality_section(sigma: Activation, found: Criticality) -> Section:
 
 
 def recursion_section() -> Section:
-    blocks: list[Block] = [
-        Text(
-            "Derived by the program from $z' = b + W\\sigma(z)$ and the definitions of the NTK and its differentials. "
-            "They hold for every activation. Brackets are over the Gaussian preactivations of layer $\\ell$, with "
-            "covariance $K^{(\\ell)}$; sums run over the sample labels that occur in the bracket after them."
-        )
-    ]
+    layer = Notation("z' = b + W sigma(z)", r"z' = b + W\sigma(z)")
+    here = Notation("ell", r"\ell")
+    told = (
+        "Derived by the program from {} and the definitions of the NTK and its differentials. They hold for every "
+        "activation. Brackets are over the Gaussian preactivations of layer {}, with covariance {}; sums run over the "
+        "sample labels that occur in the bracket after them. Each is folded away: many inputs, a single input at equal "
+        "widths, and the same in terms of {} and {}, obtained by substitution."
+    )
+    blocks: list[Block] = [Text(said(told, layer, here, TensorSymbol("K", "ell"), CHI_PARALLEL, CHI_PERP))]
     for name in TENSORS:
         derived = recursion(name)
-        equations = tuple(
-            Equation(_one_line(r.equation_latex())) for r in (derived, derived.single_input().equal_widths())
-        )
-        blocks.append(
-            Steps(
-                f"${symbol(name)}$: many inputs, then a single input at equal widths (depends on "
-                f"${', '.join(symbol(other) for other in derived.depends_on)}$)",
-                equations,
-            )
-        )
+        single = derived.single_input().equal_widths()
+        equations = [Equation(r.equation_latex(aligned=False, covariance=False)) for r in (derived, single)]
+        shown = in_susceptibilities(single)
+        following = TensorSymbol(name, "ell+1")
+        equations.append(Equation(equal(following, shown).latex()))
+        depends = listed(TensorSymbol(other) for other in derived.depends_on)
+        blocks.append(Steps(said("{} (depends on {})", TensorSymbol(name), depends), tuple(equations), folded=True))
     blocks.append(
         Code('R = derive.recursion("R")\nprint(R.latex())\nprint(R.single_input().equal_widths().expression)')
     )
     return Section("The recursions", tuple(blocks))
 
 
-def _one_line(latex: str) -> str:
-    """An aligned equation as one that the renderer wraps by itself, brackets without their covariance."""
-    return _COVARIANCE.sub("", latex.replace(r"\\", " ").replace("&", ""))
+__all__ = [
+    "ROUNDED",
+    "activation_section",
+    "class_name",
+    "criticality_section",
+    "formula",
+    "gaussian_section",
+    "recursion_section",
+    "relation",
+    "typeset",
+    "z",
+]

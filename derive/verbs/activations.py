@@ -19,7 +19,10 @@ from derive.depth import Asymptotics, ExponentTable, asymptotics, exponents
 from derive.given import Number
 from derive.layout import Block, Table
 from derive.nearby import Behaviour, delta_recursions, deviation_asymptotics, generalization
+from derive.notation import K_STAR, SIGMA_Z
 from derive.results import Result, cell
+from derive.steps import Words, equal
+from derive.symbols import C_W, C_b
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -94,10 +97,10 @@ class BuiltinTable(Result):
         for found in self.entries:
             point = found.points[0] if found.points else None
             numbers = (point.K_star, point.C_W, point.C_b) if point else (None,) * 3
-            formula = f"$\\sigma(z) = {sp.latex(found.activation.expression)}$"
+            formula = Words(equal(SIGMA_Z, found.activation.expression))
             cells = (found.activation.name, found.universality_class, *(cell(x, 6) for x in numbers), formula)
             rows.append(cells)
-        return (Table(("name", "class", "$K^*$", "$C_W$", "$C_b$", "definition"), tuple(rows)),)
+        return (Table(("name", "class", cell(K_STAR), cell(C_W), cell(C_b), "definition"), tuple(rows)),)
 
 
 def _entry(found: Criticality) -> dict[str, object]:

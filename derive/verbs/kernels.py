@@ -11,10 +11,13 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+import sympy as sp
+
 from derive.errors import DeriveError
 from derive.layout import Block, Table, Text
 from derive.lists import whole_numbers
 from derive.results import TableResult
+from derive.steps import Words, equal, small
 from derive.verbs.data import critical_initialization, named
 from derive.verbs.exact_kernel import two_layer_kernel
 from effective_theory.files import file_stem
@@ -85,11 +88,11 @@ class Learnability(TableResult):
         return found
 
     def blocks(self) -> tuple[Block, ...]:
-        head = ("degree", "modes", "eigenvalue", *(f"$n = {n}$" for n in self.samples))
+        head = ("degree", "modes", "eigenvalue", *(Words(equal(sp.Symbol("n"), n)) for n in self.samples))
         rows = []
         for level in self.levels:
-            shares = (f"${value:.4f}$" for value in level.learnability)
-            rows.append((str(level.degree), str(level.multiplicity), f"${level.eigenvalue:.4e}$", *shares))
+            shares = (f"{value:.4f}" for value in level.learnability)
+            rows.append((str(level.degree), str(level.multiplicity), Words(small(level.eigenvalue, 5)), *shares))
         title = f"{self.kernel} of {self.activation}, depth {self.depth}, on the {self.space} ({self.dimension})"
         return (Table(head, tuple(rows), f"{title}: mean learnability of a mode."),)
 
@@ -262,10 +265,8 @@ class LinearizationStudy(TableResult):
 
     def blocks(self) -> tuple[Block, ...]:
         own = list(self.quantities.values())
-        rows = [
-            (str(n), *(rf"${q.means[k]:.3g} \pm {q.errors[k]:.1g}$" for q in own)) for k, n in enumerate(own[0].widths)
-        ]
-        powers = ("–" if q.power is None else rf"${q.power:.2f} \pm {q.power_error:.2f}$" for q in own)
+        rows = [(str(n), *(f"{q.means[k]:.3g} ± {q.errors[k]:.1g}" for q in own)) for k, n in enumerate(own[0].widths)]
+        powers = ("–" if q.power is None else f"{q.power:.2f} ± {q.power_error:.2f}" for q in own)
         table = Table(("width", *self.quantities), (*rows, ("power", *powers)))
         return (table, *(Text(f"{name}: {q.meaning}") for name, q in self.quantities.items()))
 
