@@ -44,11 +44,20 @@ class Formula:
         shown = [notation.latex(side, self.digits or notation.DIGITS, self.order) for side in self.sides]
         return self._joined(shown, [_SIGNS[s] for s in self.signs]) + (r" + \dots" if self.open_ended else "")
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """SymPy sorts a sum when it is unpickled; one that is shown as written keeps its order."""
+        kept = [side.args if self.order == "none" and side.is_Add else (side,) for side in self.sides]
+        return _restored, (kept, self.signs, self.open_ended, self.order, self.digits)
+
     def _joined(self, shown: list[str], signs: Sequence[str]) -> str:
         return shown[0] + "".join(f" {sign} {side}" for sign, side in zip(signs, shown[1:]))
 
     def __str__(self) -> str:
         return self.text()
+
+
+def _restored(terms: list[tuple[sp.Expr, ...]], *rest: Any) -> Formula:
+    return Formula(tuple(as_written(*side) for side in terms), *rest)
 
 
 @dataclass(frozen=True)
@@ -83,7 +92,7 @@ def equal(*sides: Any, open_ended: bool = False, order: notation.Order = None, d
 def as_written(*terms: Any) -> sp.Expr:
     """A sum whose terms stay in this order (show it with order="none")."""
     kept = [sp.sympify(t) for t in terms if t != 0]
-    return sp.Add(*kept, evaluate=False) if len(kept) > 1 else sp.Add(*kept)
+    return sp.Add(*kept, evaluate=False) if len(kept) > 1 else sum(kept, sp.S.Zero)
 
 
 def relation(sign: str, *sides: Any, **how: Any) -> Formula:

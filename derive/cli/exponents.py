@@ -72,14 +72,26 @@ def command(
 
 
 def _show(data: dict[str, Any]) -> None:
+    console = terminal()
+    console.print(f"{data['activation']}: {data['class']}", style="bold")
+    if "plateau" in data:
+        console.print("\nAt the depths of real networks", style="bold")
+        _show_table(console, data["plateau"])
+        if "finite_depth" in data:
+            _show_finite(console, data["finite_depth"])
+        console.print("\nAt infinite depth", style="bold")
+    _show_table(console, data)
+
+
+def _show_table(console: Any, data: dict[str, Any]) -> None:
+    """One regime: what is known of where it holds, then its exponents."""
     from rich.table import Column, Table
 
-    console = terminal()
+    for note in data["notes"]:
+        console.print(note)
     rates = data["learning_rates"]
-    console.print(f"{data['activation']}: {data['class']}", style="bold")
-    console.print(
-        f"p_0 = {_number(data['p_0'])}, p_perp = {_number(data['p_perp'])}, p_parallel = {_number(data['p_parallel'])}",
-    )
+    powers = [f"{name} = {_number(data[name])}" for name in ("p_0", "p_perp", "p_parallel")]
+    console.print(", ".join(powers))
     console.print(
         f"learning rates ({rates['rule']}): lambda_b^(l) = {rates['lambda_b']}, lambda_W^(l) = {rates['lambda_W']}",
     )
@@ -94,27 +106,27 @@ def _show(data: dict[str, Any]) -> None:
     ratios = Table("times n", "exponent", "log power", Column("coefficient", overflow="fold"))
     for entry in data["ratios"].values():
         logs = str(entry["log_power"]) if entry["exponent"] else "-"
-        ratios.add_row(
-            entry["ratio"].replace("n ", "").replace("(n)", "1"),
-            _number(entry["exponent"]),
-            logs,
-            _number(entry["coefficient"]),
-        )
+        cells = (_number(entry["exponent"]), logs, _number(entry["coefficient"]))
+        ratios.add_row(entry["ratio"].replace("n ", "").replace("(n)", "1"), *cells)
     console.print("Dimensionless ratios:")
     console.print(ratios)
     console.print("A tensor behaves as coefficient * l^(-exponent) * log(l)^(log power).")
-    for note in data["notes"]:
-        console.print(note)
+
+
+def _show_finite(console: Any, data: dict[str, Any]) -> None:
+    """The exact recursions at the layers of real networks."""
+    from rich.table import Column, Table
+
+    console.print(
+        f"Exact at finite depth, n times each ratio: the recursions iterated from x.x/n_0 = {data['input_norm']:.6g}, "
+        "with lambda_b = lambda_W = 1 in every layer:"
+    )
+    table = Table("ratio", *(Column(f"l = {layer}", justify="right") for layer in data["layers"]))
+    for entry in data["ratios"].values():
+        table.add_row(entry["ratio"], *(f"{value:.4g}" for value in entry["n_times"]))
+    console.print(table)
 
 
 def _number(entry: dict[str, Any] | None) -> str:
     """Exact expressions as they are, floating-point ones rounded for reading."""
-    if entry is None:
-        return "-"
-    if "digits" not in entry:
-        return entry["exact"]
-    if entry["value"] is not None:
-        return f"{entry['value']:.10g}"
-    import re
-
-    return re.sub(r"\d+\.\d{8,}(?:[eE][-+]?\d+)?", lambda m: f"{float(m.group()):.8g}", entry["exact"])
+    return "-" if entry is None else entry.get("text", entry["exact"])

@@ -12,9 +12,9 @@ import sympy as sp
 from derive.errors import DeriveError
 from derive.given import Number, number
 from derive.layout import Block, Equation, Text
-from derive.notation import TensorSymbol, latex
+from derive.notation import TensorSymbol, latex, text
 from derive.results import Result
-from derive.steps import Step, Words
+from derive.steps import Step, Words, as_written
 from derive.symbols import ell
 
 
@@ -74,7 +74,8 @@ class Asymptotics(Result):
         if self.series is None:
             return rf"{left} \text{{ does not exist}}"
         tail = "" if self.remainder is None else rf" + O\left({latex(ell**-self.remainder)}\right)"
-        return f"{left} = {latex(self.series, order='none')}{tail}"
+        series = as_written(*(c * ell**-p for p, c in self.powers)) if self.powers else self.series
+        return f"{left} = {latex(series, order='none')}{tail}"
 
     @property
     def remainder_text(self) -> str:
@@ -120,4 +121,5 @@ def exact_entry(expression: sp.Expr | None, digits: int | None = None) -> dict[s
     entry: dict[str, object] = {"exact": str(expression), "value": None if symbolic else float(expression)}
     if digits is not None and expression.has(sp.Float):
         entry["digits"] = digits
+        entry["text"] = text(expression)  # rounded for reading
     return entry

@@ -38,9 +38,7 @@ class Behaviour:
 
     def latex(self) -> str:
         """As an expression, without an environment."""
-        return tex(self.expression) + (
-            rf"\,\{self.unit}" if self.unit == "delta^2" else rf"\,{self.unit}" if self.unit else ""
-        )
+        return tex(self.expression * self.unit_expression)
 
     def to_json(self) -> dict[str, object]:
         return {

@@ -20,7 +20,7 @@ from derive.layout import Block, Equation
 from derive.network.component import Component
 from derive.network.definition import FIRST, MLP, Layer
 from derive.network.expectation import cumulant
-from derive.network.term_latex import Namer, equation_latex, label_latex, no_label, term_latex
+from derive.network.term_latex import Namer, equation_latex, label_latex, line_latex, no_label, term_latex
 from derive.network.terms import Term, read_terms
 from derive.network.trees import TENSORS
 from derive.results import Result
@@ -93,6 +93,10 @@ class Recursion(Result):
     def equation_latex(self) -> str:
         """In the seeds' notation, one line a term; sums over gammas run over the labels in the bracket."""
         return equation_latex(self.tensor, self.labels, self.terms, self._namer)
+
+    def line_latex(self) -> str:
+        """The same as one line without alignment, brackets without their covariance."""
+        return line_latex(self.tensor, self.labels, self.terms, self._namer)
 
     def term_latex(self) -> list[str]:
         """Each term by itself."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 import sympy as sp
 
@@ -29,12 +30,12 @@ def no_label(label: Label) -> str:
     return ""
 
 
-def term_latex(term: Term, name: Namer = label_latex) -> str:
-    """One term: coefficient, sums, brackets at K^(l), tensors of layer l."""
+def term_latex(term: Term, name: Namer = label_latex, covariance: bool = True) -> str:
+    """One term: coefficient, sums, brackets (with their covariance K^(l), unless that is said elsewhere), tensors."""
     pieces = [] if term.coefficient == 1 else [coefficient_latex(term.coefficient)]
     if term.summed:
         pieces.append(rf"\sum_{{{','.join(map(name, term.summed))}}}")
-    pieces += _powers(_average(average, name) for average in term.averages)
+    pieces += _powers(_average(average, name, covariance) for average in term.averages)
     pieces += _powers(component_latex(tensor, tuple(map(name, x)), r"(\ell)") for tensor, x in term.components)
     return " ".join(pieces) or "1"
 
@@ -51,11 +52,21 @@ def equation_latex(tensor: str, labels: tuple[int, ...], terms: tuple[Term, ...]
     return f"{left} &= {lines}".replace("&+ -", "&- ")
 
 
-def _average(average: Average, name: Namer) -> str:
+def line_latex(tensor: str, labels: tuple[int, ...], terms: tuple[Term, ...], name: Namer = label_latex) -> str:
+    """A whole recursion as one line, for a renderer that wraps, brackets without their covariance."""
+    line = component_latex(tensor, tuple(map(name, labels)), r"(\ell+1)") + " ="
+    for place, term in enumerate(terms):
+        sign = "-" if term.coefficient.could_extract_minus_sign() else "+" if place else ""
+        positive = replace(term, coefficient=-term.coefficient) if sign == "-" else term
+        line += f" {sign} {term_latex(positive, name, covariance=False)}"
+    return line if terms else f"{line} 0"
+
+
+def _average(average: Average, name: Namer, covariance: bool) -> str:
     derivative = " ".join(rf"\partial_{{{name(g)}}}" for g in average.derivatives)
     atoms = " ".join(activation_latex(atom, name) for atom in average.atoms)
     body = rf"{derivative} ({atoms})" if derivative else atoms
-    return rf"\left\langle {body} \right\rangle_{{K^{{(\ell)}}}}"
+    return rf"\left\langle {body} \right\rangle" + (r"_{K^{(\ell)}}" if covariance else "")
 
 
 def activation_latex(atom: Atom, name: Namer) -> str:

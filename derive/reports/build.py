@@ -9,9 +9,12 @@ from derive.activations import Activation, activation
 from derive.critical import Criticality, criticality
 from derive.depth import ExponentTable, exponents
 from derive.errors import DeriveError
+from derive.notation import K_STAR, TensorSymbol
 from derive.reports.depth import (
     HEADER,
+    LAW,
     check_section,
+    finite_section,
     generalization_section,
     solution_section,
     table_section,
@@ -23,9 +26,17 @@ from derive.reports.flow_check import flow_check
 from derive.reports.html import write_html
 from derive.reports.latex import write_latex
 from derive.reports.markdown import write_markdown
-from derive.reports.sections import activation_section, criticality_section, gaussian_section, recursion_section
-from derive.reports.sentences import sentence
-from derive.reports.tex import TENSORS, brief, symbol
+from derive.reports.recommendation import recommendation_section
+from derive.reports.sections import (
+    activation_section,
+    class_name,
+    criticality_section,
+    gaussian_section,
+    recursion_section,
+)
+from derive.reports.tex import TENSORS, brief
+from derive.steps import Words, said, words
+from derive.symbols import C_W, C_b
 from effective_theory.files import file_stem, write_file
 
 FORMATS = ("html", "md", "tex")
@@ -40,29 +51,31 @@ def report(sigma: Activation, progress: Progress = lambda step: None) -> Documen
     progress("criticality")
     found = criticality(sigma)
     sections.append(criticality_section(sigma, found))
+    progress("recommendation")
+    sections.insert(0, recommendation_section(sigma, found))
     progress("recursions")
     sections.append(recursion_section())
     if found.points:
         sections += _depth_sections(sigma, found, progress)
     else:
-        reason = sentence(f"No critical point, hence no exponents. {found.reason}")
+        reason = said("No critical point, hence no exponents. {}", found.reason)
         sections.append(Section("Large depth", (Text(reason),)))
-    subtitle = f"Derived, solved and checked by the program. Universality class: {found.universality_class}."
-    subtitle = sentence(subtitle)
+    told = "Derived, solved and checked by the program. Universality class: {}."
+    subtitle = said(told, class_name(found.universality_class))
     return Document(f"The effective theory of {sigma.name}", subtitle, tuple(sections))
 
 
 def _depth_sections(sigma: Activation, found: Criticality, progress: Progress) -> list[Section]:
     progress("exponents and coefficients")
-    half_stable = found.points[0].universality_class == "half-stable"
     try:
         table, constant = exponents(sigma), exponents(sigma, learning_rates="constant")
-        plateau = exponents(sigma, plateau=True) if half_stable else None
     except DeriveError as error:
-        reason = sentence(f"The asymptotics of this critical point are not available: {error}")
+        reason = said("The asymptotics of this critical point are not available: {}", words(error.args[0]))
         return [Section("Large depth", (Text(reason),))]
     progress("series and steps")
-    sections = [table_section(table, constant, plateau), solution_section(sigma, 0, table)]
+    sections = [table_section(table, constant), solution_section(sigma, 0, table)]
+    if table.plateau is not None:
+        sections.insert(0, finite_section(table))
     progress("generalization")
     sections.append(generalization_section(sigma))
     progress("iteration of the exact recursions")
@@ -76,19 +89,16 @@ def comparison(sigmas: Sequence[Activation]) -> Document:
     facts = tuple(
         (
             s.name,
-            sentence(f.universality_class),
-            *(f"${brief(getattr(f.points[0], field))}$" if f.points else "–" for field in ("K_star", "C_W", "C_b")),
+            class_name(f.universality_class),
+            *(Words(brief(getattr(f.points[0], field))) if f.points else "–" for field in ("K_star", "C_W", "C_b")),
         )
         for s, f in zip(sigmas, found)
     )
-    header = ("activation", "class", "$K^\\star$", "$C_W$", "$C_b$")
+    header = ("activation", "class", *(said("{}", s) for s in (K_STAR, C_W, C_b)))
     first: list[Block] = [overlay_figure(sigmas), Table(header, facts, "Recommended critical initialization.")]
     tables = {s.name: _table_or_none(s) for s, f in zip(sigmas, found) if f.points}
     blocks: list[Block] = [
-        Text(
-            "Learning rates by the equivalence principle; a tensor behaves as "
-            "coefficient $\\cdot\\,\\ell^{-p}\\log^q\\ell$."
-        )
+        Text(said("Learning rates by the equivalence principle; a tensor behaves as coefficient times {}.", LAW))
     ]
     for place, name in enumerate(TENSORS):
         rows = tuple(
@@ -96,7 +106,7 @@ def comparison(sigmas: Sequence[Activation]) -> Document:
             for activation_name, table in tables.items()
             if table is not None
         )
-        blocks.append(Table(("activation", *HEADER[1:-1], f"coefficient of ${symbol(name)}$"), rows))
+        blocks.append(Table(("activation", *HEADER[1:-1], said("coefficient of {}", TensorSymbol(name))), rows))
     names = ", ".join(repr(s.name) for s in sigmas)
     code = f"import derive\nfor name in ({names}):\n    print(derive.activation(name).exponents())"
     sections = (Section("Criticality", tuple(first)), Section("Tensor by tensor", (*blocks, Code(code))))

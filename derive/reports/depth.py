@@ -12,7 +12,7 @@ from derive.depth.derivation import rate_equations
 from derive.errors import DeriveError
 from derive.layout import Equation, Table, Text
 from derive.nearby import Behaviour, generalization
-from derive.notation import DELTA_2, K_STAR, P_PERP, TensorSymbol, latex, was_rounded
+from derive.notation import CHI_PERP, DELTA_2, K_STAR, P_PERP, TensorSymbol, latex, was_rounded
 from derive.reports.document import Block, Code, Section, Steps
 from derive.reports.figures import flow_gallery, ratio_figure
 from derive.reports.flow_check import FlowCheck
@@ -23,6 +23,7 @@ from derive.symbols import L, ell, lambda_b, lambda_W
 
 P, Q = sp.symbols("p q")
 HEADER: tuple[str, ...] = ("tensor", cell(P), cell(Q), "coefficient")
+INPUT_NORM = sp.Symbol("x.x/n_0")
 LAW = formula(ell**-P * sp.log(ell) ** Q)
 
 
@@ -47,8 +48,8 @@ def finite_section(table: ExponentTable) -> Section:
     blocks: list[Block] = [
         Text(
             said(
-                "The kernel leaves the neighbourhood of {} so slowly that networks of practical depth live on a plateau. "
-                "These numbers hold there; the large-depth terms of the next section begin beyond them.",
+                "The kernel leaves the neighbourhood of {} so slowly that networks of practical depth live on a "
+                "plateau. These numbers hold there; the large-depth terms of the next section begin beyond them.",
                 K_STAR,
             )
         ),
@@ -65,15 +66,12 @@ def finite_section(table: ExponentTable) -> Section:
         head = ("ratio, times n", *(Words(equal(ell, layer)) for layer in flow.layers))
         start = said(
             "Exact at finite depth: the recursions iterated from {}, with {} in every layer.",
-            equal(Notation_x, sp.Float(flow.gram, 6)),
+            equal(INPUT_NORM, sp.Float(flow.gram, 6)),
             equal(lambda_b, lambda_W, 1),
         )
         blocks += [Table(head, rows, start), ratio_figure(flow.layers, flow.ratios, "finite")]
     blocks.append(Code("table = a.exponents()\nprint(table.plateau)\nprint(table.finite)"))
     return Section("Plateau and finite depth", tuple(blocks))
-
-
-Notation_x = sp.Symbol("x.x/n_0")
 
 
 def table_section(table: ExponentTable, constant: ExponentTable) -> Section:
@@ -86,7 +84,10 @@ def table_section(table: ExponentTable, constant: ExponentTable) -> Section:
     notes = [Text(note) for note in table.notes]
     if any(t.coefficient is not None and was_rounded(t.coefficient) for t in table.tensors.values()):
         notes.append(Text(ROUNDED))
-    power = said("{} is the power of {} with which the product of {} over the layers falls.", equal(P_PERP, table.p_perp), ell, CHI) if table.p_perp is not None else words("")
+    power = words("")
+    if table.p_perp is not None:
+        told = "{} is the power of {} with which the product of {} over the layers falls."
+        power = said(told, equal(P_PERP, table.p_perp), ell, CHI_PERP)
     blocks: list[Block] = [
         *notes,
         Text(said("A tensor behaves as coefficient times {}. {}", LAW, power)),
@@ -100,9 +101,6 @@ def table_section(table: ExponentTable, constant: ExponentTable) -> Section:
     ]
     code = 'table = a.exponents()\nprint(table)\nprint(a.exponents(learning_rates="constant"))'
     return Section("Exponents, coefficients, ratios", (*blocks, Code(code)))
-
-
-CHI = sp.Symbol("chi_perp", real=True)
 
 
 def solution_section(sigma: Activation, point: int, table: ExponentTable) -> Section:
@@ -223,7 +221,7 @@ def check_section(check: FlowCheck | None) -> Section:
             equal(TensorSymbol("K", "1"), K_STAR),
         )
         if check.plateau
-        else said("The input has {}.", equal(Notation_x, sp.Float(check.gram, 6)))
+        else said("The input has {}.", equal(INPUT_NORM, sp.Float(check.gram, 6)))
     )
     if check.constants:
         used = listed(

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import io
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import matplotlib
 import numpy as np
 import sympy as sp
 from matplotlib.figure import Figure as Canvas
+from matplotlib.patches import Patch
 
 from derive.activations import Activation
 from derive.critical import Criticality
+from derive.depth import Ratio
 from derive.depth.iterate import Brackets
 from derive.gaussian import Sigma, expect
+from derive.notation import CHI_PARALLEL, CHI_PERP, K_STAR, WIDTH, tensor_latex
 from derive.reports.document import Figure, Gallery
 from derive.reports.flow_check import FlowCheck
-from derive.reports.tex import symbol
-from derive.symbols import z
+from derive.steps import relation, said
+from derive.symbols import ell, z
 
 _STYLE: dict[Any, Any] = {
     "svg.hashsalt": "report",
@@ -45,7 +48,8 @@ def activation_figure(sigma: Activation) -> Figure:
         axes = canvas.subplots()
         for order, label in enumerate(("$\\sigma$", "$\\sigma'$", "$\\sigma''$")):
             axes.plot(points, np.clip(_values(sigma, order, points), -6, 6), label=label)
-        axes.set_xlabel("z")
+        axes.set_xlabel("$z$")
+        axes.set_ylabel("value")
         axes.legend()
         return _svg("activation", canvas, f"{sigma.name} and its first two derivatives (regular parts).")
 
@@ -59,7 +63,8 @@ def overlay_figure(sigmas: Sequence[Activation]) -> Figure:
         for place, sigma in enumerate(sigmas):
             style = ("-", "--", ":")[place // 10 % 3]
             axes.plot(points, np.clip(_values(sigma, 0, points), -3, 4), style, label=sigma.name, linewidth=1.2)
-        axes.set_xlabel("z")
+        axes.set_xlabel("$z$")
+        axes.set_ylabel("$\\sigma(z)$")
         axes.legend(fontsize=8, ncols=4, loc="upper center", bbox_to_anchor=(0.5, -0.13), frameon=False)
         return _svg("activations", canvas, "The activations.")
 
@@ -71,7 +76,8 @@ def _values(sigma: Activation, order: int, points: np.ndarray) -> np.ndarray:
 
 
 def phase_figure(sigma: Activation, found: Criticality) -> Figure | None:
-    """The lines chi_perp = 1 and chi_parallel = 1 in the plane of C_W and C_b, traced by the fixed point K."""
+    """The plane of C_W and C_b: ordered and chaotic phases shaded by chi_perp at the kernel's fixed point, the lines
+    chi_perp = 1 and chi_parallel = 1 on top, critical points as stars."""
     if any(kink != 0 for kink in sigma.kinks):
         return None
     s, s1, s2 = Sigma(0), Sigma(0, 1), Sigma(0, 2)
@@ -80,29 +86,84 @@ def phase_figure(sigma: Activation, found: Criticality) -> Figure | None:
     evaluate = Brackets(sigma, wanted)
     rows = np.array([[float(x) for x in evaluate(np.longdouble(K))] for K in kernels])
     second, slope, curve = rows.T
+    points = [(float(p.C_W), float(p.C_b)) for p in found.points if not p.C_b.free_symbols]
+    right = 1.6 * max((w for w, _ in points), default=2.5)
+    top = max(1.0, 2.5 * max((b for _, b in points), default=0.4))
     with matplotlib.rc_context(_STYLE), np.errstate(divide="ignore", invalid="ignore"):
-        canvas = Canvas(figsize=(6.4, 3.4))
+        canvas = Canvas(figsize=(6.4, 3.8), layout="constrained")
         axes = canvas.subplots()
+        weights, biases = np.linspace(right / 300, right, 150), np.linspace(0, top, 100)
+        phase = _phases(kernels, second, slope, weights, biases)
+        axes.contourf(weights, biases, phase, levels=[-0.5, 0.5, 1.5, 2.5], colors=[c for c, _ in _PHASES], alpha=0.5)
         for label, strength, style in (
-            ("$\\chi_\\perp = 1$", slope, "-"),
+            ("critical line, $\\chi_\\perp = 1$", slope, "-"),
             ("$\\chi_\\parallel = 1$", slope + curve, "--"),
         ):
             weight = np.where(strength > 0, 1 / strength, np.nan)
             bias = kernels - weight * second
-            shown = (bias >= -1e-9) & (weight < 20)
+            shown = (bias >= -1e-9) & (weight < right) & (bias < top)
             if shown.any():
-                axes.plot(np.where(shown, weight, np.nan), np.where(shown, bias, np.nan), style, label=label)
-        for point in found.points:
-            axes.plot(float(point.C_W), float(point.C_b), "k*", markersize=10)
-        axes.set_xlabel("$C_W$")
-        axes.set_ylabel("$C_b$")
-        if axes.get_legend_handles_labels()[0]:
-            axes.legend()
-        caption = (
-            "Initializations whose kernel has a fixed point $K^\\star$ with $\\chi_\\perp = 1$ or "
-            "$\\chi_\\parallel = 1$, traced by $K^\\star$ from 0.001 to 60; stars are critical points."
+                axes.plot(np.where(shown, weight, np.nan), np.where(shown, bias, np.nan), "k" + style, label=label)
+        if points:
+            axes.plot(*zip(*points), "k*", markersize=11, label="critical point", clip_on=False, linestyle="none")
+        present = [(c, name) for k, (c, name) in enumerate(_PHASES) if (phase == k).any()]
+        patches = [Patch(facecolor=color, alpha=0.5, label=name) for color, name in present]
+        axes.set_xlabel("weight variance $C_W$")
+        axes.set_ylabel("bias variance $C_b$")
+        axes.set_xlim(0, right)
+        axes.set_ylim(0, top)
+        handles, _ = axes.get_legend_handles_labels()
+        axes.legend(handles=[*handles, *patches], fontsize=8, loc="upper left", bbox_to_anchor=(1.01, 1))
+        caption = said(
+            "The phase diagram: at the fixed point that a kernel of size 1 flows to, nearby inputs grow alike where {} "
+            "(ordered) and apart where {} (chaotic). Lines are initializations with a fixed point {} between 0.001 and "
+            "60 at which {} or {} is 1; stars are critical points.",
+            relation("<", CHI_PERP, 1),
+            relation(">", CHI_PERP, 1),
+            K_STAR,
+            CHI_PERP,
+            CHI_PARALLEL,
         )
         return _svg("phase", canvas, caption)
+
+
+_PHASES = (("#9ecae1", "ordered"), ("#fdae6b", "chaotic"), ("#d9d9d9", "kernel grows without bound"))
+
+
+def _phases(
+    kernels: np.ndarray, second: np.ndarray, slope: np.ndarray, weights: np.ndarray, biases: np.ndarray
+) -> np.ndarray:
+    """0, 1 or 2 (the place in _PHASES) for each bias (row) and weight (column)."""
+    start = int(np.searchsorted(kernels, 1.0))
+    phase = np.zeros((len(biases), len(weights)))
+    for column, weight in enumerate(weights):
+        step = biases[:, None] + weight * second[None, :] - kernels[None, :]
+        for row, change in enumerate(step):
+            if change[start] > 0:
+                stops = np.nonzero(change[start:] <= 0)[0]
+                place = start + int(stops[0]) if len(stops) else None
+            else:
+                stops = np.nonzero(change[:start] >= 0)[0]
+                place = int(stops[-1]) if len(stops) else 0
+            phase[row, column] = 2 if place is None else float(weight * slope[place] > 1)
+    return phase
+
+
+def ratio_figure(layers: Sequence[int], ratios: Mapping[str, Sequence[float]], name: str) -> Figure:
+    """n times every dimensionless ratio of the exact recursions, against depth."""
+    with matplotlib.rc_context(_STYLE):
+        canvas = Canvas(figsize=(6.4, 3.8), layout="constrained")
+        axes = canvas.subplots()
+        for place, (tensor, values) in enumerate(ratios.items()):
+            label = Ratio(tensor, None, 0, sp.S.One).formula.latex()
+            style = ("-", "--", ":")[place // 5 % 3]
+            axes.loglog(layers, np.abs(values), style, label=f"$n\\,{label}$", linewidth=1.2)
+        axes.loglog(layers, np.asarray(layers, dtype=float), color="gray", linewidth=0.7, label=r"$\ell$")
+        axes.set_xlabel(r"layer $\ell$")
+        axes.set_ylabel("absolute value")
+        axes.legend(fontsize=8, ncols=2, loc="upper left", bbox_to_anchor=(1.01, 1))
+        told = "Dimensionless ratios, times the width {}, of the exact recursions against depth; the gray line is {}."
+        return _svg(f"ratios_{name}", canvas, said(told, WIDTH, ell))
 
 
 def flow_gallery(check: FlowCheck) -> Gallery:
@@ -116,8 +177,11 @@ def flow_gallery(check: FlowCheck) -> Gallery:
             leading = np.array(check.leading[name])
             series = np.array(check.series.get(name, np.full_like(leading, np.nan)))
             _flow_panel(upper, lower, layers, np.array(values), leading, series)
-            upper.set_title(f"${symbol(name)}$", pad=3)
-            lower.set_xlabel("layer")
+            upper.set_title(f"${tensor_latex(name)}$", pad=3)
+            upper.set_ylabel("absolute value")
+            upper.legend(fontsize=6, frameon=False)
+            lower.set_xlabel(r"layer $\ell$")
+            lower.set_ylabel("exact / term")
             panels.append(_svg(f"flow_{name}", canvas, f"The flow of {name} against its asymptotics"))
     caption = (
         "Absolute values of the exact single-input recursions, iterated layer by layer (dots), the leading term "
@@ -129,9 +193,9 @@ def flow_gallery(check: FlowCheck) -> Gallery:
 def _flow_panel(
     upper: Any, lower: Any, layers: np.ndarray, exact: np.ndarray, leading: np.ndarray, series: np.ndarray
 ) -> None:
-    upper.loglog(layers, np.abs(leading), "--", color="tab:blue", linewidth=1)
-    upper.loglog(layers, np.abs(series), "-", color="tab:blue", linewidth=1)
-    upper.loglog(layers, np.abs(exact), "o", color="tab:orange", markersize=2.4)
+    upper.loglog(layers, np.abs(leading), "--", color="tab:blue", linewidth=1, label="leading term")
+    upper.loglog(layers, np.abs(series), "-", color="tab:blue", linewidth=1, label="series")
+    upper.loglog(layers, np.abs(exact), "o", color="tab:orange", markersize=2.4, label="exact")
     upper.minorticks_off()
     sizes = np.abs(np.concatenate([exact, leading]))
     largest = sizes.max()

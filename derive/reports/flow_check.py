@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,12 +11,12 @@ import sympy as sp
 
 from derive.activations import Activation
 from derive.critical import criticality
-from derive.depth import ExponentTable, asymptotics, exponents, fit_constants
-from derive.depth.critical_solution import first_layer, network_equations
-from derive.depth.iterate import iterate
+from derive.depth import asymptotics, exponents, fit_constants
+from derive.depth.critical_solution import network_equations
+from derive.depth.exact_flow import ONES, ExactFlow, first_values, iterated, layer_function
+from derive.depth.learning_rates import CONSTANT
 from derive.errors import DeriveError
-from derive.network.component import Component
-from derive.symbols import C_W, C_b, L, ell, lambda_b, lambda_W
+from derive.symbols import ell
 
 DEPTH = 3000
 """Layers iterated for a report: enough for ratios to settle, few enough for a report within a minute."""
@@ -74,10 +74,10 @@ def flow_check(sigma: Activation, point: int = 0, depth: int = DEPTH) -> FlowChe
     equations = {name: e for name, e in network_equations().items() if name in existing}
     layers = tuple(sorted({int(x) for x in np.geomspace(2, depth, 28)}))
     gram = (critical.K_star - critical.C_b) / critical.C_W if plateau else sp.S.One
-    start = _first_layer(existing, {C_b: critical.C_b, C_W: critical.C_W}, table, gram)
-    rates = tuple(_function(e.subs(_ONES)) for e in table.rates.expressions)
+    rates = table.rates.with_exponent(table.p_perp)
     parameters = {"C_b": sp.N(critical.C_b, 25), "C_W": sp.N(critical.C_W, 25)}
-    found = iterate(sigma, equations, start, parameters, (rates[0], rates[1]), layers)
+    start = first_values(["K"], parameters, rates, gram)
+    found = iterated(sigma, critical, layers, rates, gram, equations)
     names = [name for name in equations if table.tensors[name].exponent is not None]
     constants = _constants(sigma, point, layers[-1], found[layers[-1]], plateau)
     values = {"L": 1, "K": sp.Float(str(start["K"]), 20), **constants}
@@ -99,9 +99,6 @@ def flow_check(sigma: Activation, point: int = 0, depth: int = DEPTH) -> FlowChe
     )
 
 
-_ONES = {lambda_b: sp.S.One, lambda_W: sp.S.One, L: sp.S.One}
-
-
 def _constants(sigma: Activation, point: int, layer: int, values: Mapping[str, Any], plateau: bool) -> dict[str, Any]:
     """The free constants that the last layer fixes; none where the series has none or cannot be matched."""
     if plateau:
@@ -119,26 +116,8 @@ def _curve(expression: sp.Expr | None, layers: tuple[int, ...], values: Mapping[
     if expression is None:
         return None
     known = {s: sp.sympify(str(values[s.name])) for s in expression.free_symbols if s.name in values}
-    numbers = expression.subs(known).subs(_ONES)
+    numbers = expression.subs(known).subs(ONES)
     if numbers.free_symbols - {ell}:
         return None
-    function = _function(numbers)
+    function = layer_function(numbers)
     return [float(function(layer)) for layer in layers]
-
-
-def _first_layer(
-    names: set[str], numbers: dict[sp.Symbol, sp.Expr], table: ExponentTable, gram: sp.Expr
-) -> dict[str, sp.Expr]:
-    bias, weight = (e.subs(ell, 1).subs(_ONES) for e in table.rates.expressions)
-    rates = {lambda_b: bias, lambda_W: weight}
-    start = {}
-    for name, expression in first_layer().items():
-        if name in names:
-            inputs = {c: gram for c in expression.atoms(Component)}
-            start[name] = sp.N(expression.xreplace(inputs).subs({**numbers, **rates}), 25)
-    return start
-
-
-def _function(expression: sp.Expr) -> Callable[[int], np.longdouble]:
-    compiled = sp.lambdify(ell, sp.N(expression, 25), modules="numpy")
-    return lambda layer: np.longdouble(compiled(np.longdouble(layer)))

@@ -20,7 +20,12 @@ body { margin: 0 auto; max-width: 60rem; padding: 1rem 1.2rem 4rem; background: 
 h1 { font-size: 1.9rem; line-height: 1.2; margin-bottom: 0.2rem; } h2 { margin-top: 2.6rem; font-size: 1.35rem;
   border-bottom: 1px solid var(--line); padding-bottom: 0.2rem; }
 .subtitle, figcaption, caption, .note { color: var(--faint); font-size: 0.92rem; }
-nav ol { columns: 16rem; padding-left: 1.4rem; } a { color: var(--accent); }
+nav { position: sticky; top: 0; z-index: 2; background: var(--paper); border-bottom: 1px solid var(--line);
+  max-height: 40vh; overflow-y: auto; font-size: 0.88rem; } a { color: var(--accent); }
+nav ol { display: flex; flex-wrap: wrap; gap: 0 1.1rem; list-style: none; padding: 0.35rem 0; margin: 0; }
+section { scroll-margin-top: 4.5rem; } @media (min-width: 86rem) { nav { position: fixed; left: 1rem; top: 2rem;
+  width: calc(50vw - 32rem); max-width: 15rem; max-height: 92vh; border: 0; } nav ol { display: block; }
+  nav li { margin: 0.4rem 0; } section { scroll-margin-top: 1rem; } }
 .gallery { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(17rem, 100%), 1fr)); gap: 0.6rem; }
 .gallery svg { width: 100%; }
 .equation { margin: 0.6rem 0; max-width: 100%; } .scroll { overflow-x: auto; max-width: 100%; }
@@ -82,6 +87,7 @@ window.MathJax = {
                       indentshift: `${joins ? shift : shift + 1.5}em`})
         .forEach(([key, value]) => node.attributes.set(key, value));
     }); });
+    addEventListener('beforeprint', () => document.querySelectorAll('details').forEach(d => { d.open = true; }));
     MathJax.startup.promise.then(() => { document.documentElement.dataset.math = 'done'; }); }}
 };
 """

@@ -10,11 +10,17 @@ from derive.errors import DeriveError
 from derive.layout import Table, Text
 from derive.reports.document import Block, Code, Section
 from derive.reports.tex import brief
-from derive.steps import Words, equal, listed, said
+from derive.steps import equal, listed, said
 from derive.symbols import C_W, C_b
 
 DEPTH = 8
 """Layers of the network that the recommendation is for."""
+PER_LAYER = {
+    "bias learning rates": "lambda_b",
+    "weight learning rates": "lambda_W",
+    "standard deviation of weights": "weight_std",
+}
+OVERALL = {"Largest learning rate": "eta_max", "Width": "width", "Depth over width": "aspect_ratio"}
 
 
 def recommendation_section(sigma: Activation, found: Criticality) -> Section:
@@ -33,17 +39,12 @@ def recommendation_section(sigma: Activation, found: Criticality) -> Section:
         blocks.append(Text(error.args[0]))
         return Section("Recommendation", tuple(blocks))
     data = advice.to_json()
-    rows = tuple(
-        (name, listed(_shown(x) for x in data[key]))
-        for name, key in (("bias learning rates", "lambda_b"), ("weight learning rates", "lambda_W"), ("standard deviation of weights", "weight_std"))
-        if data.get(key)
-    )
+    rows = tuple((name, listed(map(_shown, data[key]))) for name, key in PER_LAYER.items() if data.get(key))
     blocks.append(Table(("quantity", f"layers 1 to {DEPTH}"), rows, f"For a network of {DEPTH} layers."))
     if data.get("corrections"):
         ratios = tuple((str(name), _shown(value)) for name, value in data["corrections"].items())
         blocks.append(Table(("ratio", "n times its value"), ratios, "The size of finite-width corrections there."))
-    facts = [f"{name}: {_shown(data[key])}" for name, key in (("largest learning rate", "eta_max"), ("width", "width")) if data.get(key) is not None]
-    blocks += [Text(fact) for fact in facts]
+    blocks += [Text(f"{name}: {_shown(data[key])}.") for name, key in OVERALL.items() if data.get(key) is not None]
     blocks += [Text(note) for note in data.get("notes", [])]
     blocks.append(Code(f"print(derive.recommend({sigma.name!r}, depth={DEPTH}).to_json())"))
     return Section("Recommendation", tuple(blocks))
@@ -51,6 +52,3 @@ def recommendation_section(sigma: Activation, found: Criticality) -> Section:
 
 def _shown(value: object) -> str:
     return f"{value:.4g}" if isinstance(value, int | float) else str(value)
-
-
-__all__ = ["Words", "recommendation_section"]

@@ -19,8 +19,8 @@ from derive.reports.figures import activation_figure, phase_figure
 from derive.reports.proof import proved
 from derive.reports.susceptible import in_susceptibilities
 from derive.reports.tex import TENSORS, blocks_of, cell, is_wide
-from derive.steps import Notation, Words, equal, formula, listed, relation, said, typeset
-from derive.symbols import C_W, C_b, K, z
+from derive.steps import Notation, Words, equal, listed, said
+from derive.symbols import C_W, C_b, K
 
 SERIES_TERMS = 4
 ROUNDED = "Numbers are rounded to eight digits for reading; the Python below gives all of them."
@@ -125,27 +125,13 @@ def recursion_section() -> Section:
     for name in TENSORS:
         derived = recursion(name)
         single = derived.single_input().equal_widths()
-        equations = [Equation(r.equation_latex(aligned=False, covariance=False)) for r in (derived, single)]
+        equations = [Equation(r.line_latex()) for r in (derived, single)]
         shown = in_susceptibilities(single)
-        following = TensorSymbol(name, "ell+1")
-        equations.append(Equation(equal(following, shown).latex()))
+        if shown.has(CHI_PARALLEL, CHI_PERP):
+            equations.append(Equation(equal(TensorSymbol(name, "ell+1"), shown).latex()))
         depends = listed(TensorSymbol(other) for other in derived.depends_on)
         blocks.append(Steps(said("{} (depends on {})", TensorSymbol(name), depends), tuple(equations), folded=True))
     blocks.append(
         Code('R = derive.recursion("R")\nprint(R.latex())\nprint(R.single_input().equal_widths().expression)')
     )
     return Section("The recursions", tuple(blocks))
-
-
-__all__ = [
-    "ROUNDED",
-    "activation_section",
-    "class_name",
-    "criticality_section",
-    "formula",
-    "gaussian_section",
-    "recursion_section",
-    "relation",
-    "typeset",
-    "z",
-]

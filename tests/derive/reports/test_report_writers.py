@@ -2,28 +2,26 @@
 
 import re
 
-import pytest
 import sympy as sp
 
-from derive.layout import runs
+from derive.notation import latex, was_rounded
 from derive.reports.document import Code, Document, Equation, Figure, Gallery, Section, Steps, Table, Text
 from derive.reports.html import write_html
 from derive.reports.latex import write_latex
 from derive.reports.markdown import write_markdown
-from derive.reports.sentences import sentence
-from derive.reports.tex import ratio_tex, tex, was_rounded
+from derive.steps import Verbatim, said, typeset
 
 SVG = '<?xml version="1.0"?>\n<svg width="1"><path d="M0"/></svg>'
 DOCUMENT = Document(
     "A & B <tags>",
-    "50 % of $x_1$",
+    said("50 % of {}", typeset("x_1")),
     (
         Section(
             "First_section",
             (
-                Text("a < b & c_d with `code <x>` and $\\frac{1}{2} < 1$, 5 # 6"),
+                Text(said("a < b & c_d with {} and {}, 5 # 6", Verbatim("code <x>"), typeset("\\frac{1}{2} < 1"))),
                 Equation("a < b", "a note"),
-                Table(("x|y", "$p$"), (("1 | 2", "$|q|$"),), "caption"),
+                Table(("x|y", typeset("p")), (("1 | 2", typeset("|q|")),), "caption"),
                 Figure("one", SVG, "seen [1]"),
                 Gallery((Figure("two", SVG, "t"), Figure("three", SVG, "u")), "many"),
                 Code("print('<b>')"),
@@ -76,37 +74,21 @@ def test_figures_and_code_are_found_wherever_they_are():
     assert DOCUMENT.code() == ["print('<b>')"]
 
 
-def test_a_lone_dollar_or_backtick_is_text():
-    assert list(runs("costs $5 or `x")) == [("text", "costs $5 or `x")]
-
-
-@pytest.mark.parametrize(
-    ("plain", "shown"),
-    [
-        ("K* > 0", "$K^\\star > 0$"),
-        ("<s s''>_K = 0", "$\\left\\langle\\sigma\\sigma''\\right\\rangle_K = 0$"),
-        ("C_W = 1/2*sqrt(2).", "$C_W = \\frac{\\sqrt{2}}{2}$."),
-        ("beyond l ~ 12", "beyond $\\ell \\sim 12$"),
-        ("sigma'' of relu", "$\\sigma''$ of relu"),
-        ("K' = K + (-2) K^2 + ...: K falls", "$K' = K + (-2)\\,K^{2} + \\dots$: $K$ falls"),
-        ("for K from 1e-08 to 1000", "for $K$ from $10^{-8}$ to 1000"),
-        ("sigma of z*sin(z)+z**2", "$\\sigma$ of z*sin(z)+z**2"),
-        ("x = __import__('os')", "x = __import__('os')"),
-    ],
-)
-def test_sentences_of_the_program_become_tex(plain, shown):
-    assert sentence(plain) == shown
+def test_a_dollar_or_a_backtick_is_text():
+    """Nothing in a string is markup: mathematics and code are parts of a sentence."""
+    text = write_latex(Document("t", "", (Section("s", (Text("costs $5$ or `x`"),)),)), "f/")
+    assert r"costs \$5\$ or `x`" in text
 
 
 def test_long_numbers_are_rounded_and_said_to_be():
     long = sp.Rational(10**20 + 1, 3 * 10**20)
-    assert tex(long * sp.Symbol("x")) == "0.33333333 x" and was_rounded(long)
-    assert tex(sp.Rational(1, 3)) == "\\frac{1}{3}" and not was_rounded(sp.Rational(1, 3))
+    assert latex(long * sp.Symbol("x")) == "0.33333333 x" and was_rounded(long)
+    assert latex(sp.Rational(1, 3)) == "\\frac{1}{3}" and not was_rounded(sp.Rational(1, 3))
     assert was_rounded(sp.pi.n(30)) and not was_rounded(sp.Float("0.25"))
 
 
 def test_ratios_are_fractions():
     from derive.depth import Ratio
 
-    assert ratio_tex(Ratio("V", sp.S.One, 0, sp.S.One)) == "\\frac{V}{n\\,K^2}"
-    assert ratio_tex(Ratio("H1", sp.S.One, 0, sp.S.One)) == "\\frac{{H^{\\{1\\}}}}{n\\,\\Theta}"
+    assert Ratio("V", sp.S.One, 0, sp.S.One).formula.latex() == "\\frac{V}{n K^{2}}"
+    assert Ratio("H1", sp.S.One, 0, sp.S.One).formula.latex() == "\\frac{H^{\\{1\\}}}{n \\Theta}"
