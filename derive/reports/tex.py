@@ -24,7 +24,7 @@ def cell(expression: sp.Expr) -> Words:
     >>> x, y = sp.symbols("x y")
     >>> cell((x + y) ** 2 / (x - y)).parts[0].latex()
     '\\frac{(x + y)^{2}}{x - y}'
-    >>> cell((x + y) ** 2 * (x + sp.pi) / (x - y) / sp.Symbol("m" * 40)).parts[0].latex().count("+") > 2
+    >>> cell((x + y) ** 2 * (x + 2) ** 2 * (x + 3) ** 2 * (x + 5) ** 2 / (x - y)).parts[0].latex().startswith("(")
     True
     """
     plain = formula(expression).text()
