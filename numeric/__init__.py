@@ -1,36 +1,37 @@
 """Effective theory in numbers (JAX): the multi-input flow, predictions, ensembles. float64 throughout by default.
 
-Importing this package switches JAX's 64-bit mode on and keeps compiled programs on disk (`numeric.runtime`).
+Importing this package switches JAX's 64-bit mode on, and changes nothing else (`numeric.runtime`).
 """
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING
 
-from numeric.runtime import configure
+from numeric.runtime import configure, keep_compiled
 
 configure()
 
+from derive import __version__  # noqa: E402
 from numeric.errors import MissingTensor, NonFiniteFlow, NumericError  # noqa: E402
 from numeric.evaluation.flow import flow  # noqa: E402
 from numeric.evaluation.results import Flow, Layer  # noqa: E402
 from numeric.trained import GradientDescent, GradientFlow, Prediction, TwoStep, predict  # noqa: E402
 
+if TYPE_CHECKING:
+    from numeric.empirical import empirical_ddntk, empirical_dntk, empirical_ntk, pseudo_ntk
+    from numeric.empirical.linearized import linearize
+    from numeric.ensemble.networks import Networks
+    from numeric.spectra.selfconsistent import learnability
+
 _LATER = {
+    "Networks": "numeric.ensemble.networks",
     "empirical_ddntk": "numeric.empirical",
     "empirical_dntk": "numeric.empirical",
     "empirical_ntk": "numeric.empirical",
-    "pseudo_ntk": "numeric.empirical",
     "learnability": "numeric.spectra.selfconsistent",
     "linearize": "numeric.empirical.linearized",
+    "pseudo_ntk": "numeric.empirical",
 }
 """Names that are imported when they are first used."""
-
-
-def __getattr__(name: str) -> Any:
-    if name in _LATER:
-        return getattr(import_module(_LATER[name]), name)
-    raise AttributeError(f"module 'numeric' has no attribute {name!r}")
-
 
 __all__ = [
     "Flow",
@@ -38,11 +39,31 @@ __all__ = [
     "GradientFlow",
     "Layer",
     "MissingTensor",
+    "Networks",
     "NonFiniteFlow",
     "NumericError",
     "Prediction",
     "TwoStep",
+    "__version__",
+    "empirical_ddntk",
+    "empirical_dntk",
+    "empirical_ntk",
     "flow",
+    "keep_compiled",
+    "learnability",
+    "linearize",
     "predict",
-    *_LATER,
+    "pseudo_ntk",
 ]
+
+
+def __getattr__(name: str) -> object:
+    if name in _LATER:
+        value = getattr(import_module(_LATER[name]), name)
+        globals()[name] = value
+        return value
+    raise AttributeError(f"module 'numeric' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -7,10 +7,18 @@ import re
 import types
 from collections.abc import Iterable
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from numeric.errors import NumericError
 from numeric.subscripts import Steps
+
+if TYPE_CHECKING:
+    import sympy as sp
+
+    from derive.activations import Activation
+
+Definition: TypeAlias = "str | types.ModuleType | sp.Expr | Activation"
+"""What may stand for an activation: a name, a formula in z, a SymPy expression, an activation, a generated module."""
 
 
 @lru_cache(maxsize=64)
@@ -47,9 +55,9 @@ def _name(activation: Any) -> str:
     return read(activation).name
 
 
-def load(activation: Any) -> types.ModuleType:
+def load(activation: Definition) -> types.ModuleType:
     """The generated module (FUNCTIONS and STEPS) of a name, a formula in z, a SymPy expression or a module itself."""
-    if hasattr(activation, "FUNCTIONS") and hasattr(activation, "STEPS"):
+    if isinstance(activation, types.ModuleType) and hasattr(activation, "FUNCTIONS") and hasattr(activation, "STEPS"):
         return activation
     if isinstance(activation, str):
         return _committed(activation.strip()) or _generated(activation.strip())

@@ -1,8 +1,8 @@
-"""JAX as `numeric` uses it: float64 switched on, compiled programs kept on disk for the next process.
+"""JAX as `numeric` uses it: float64 switched on by the import, and nothing else that lasts.
 
-Importing `numeric` does this once. A compilation cache that the user has configured is left alone; setting the
-environment variable NUMERIC_CACHE_DIR moves ours, and setting it to the empty string switches it off. JAX loads machine
-code from there, so the folder must be one that we made and that only the user can write to; else there is no cache.
+Compiled programs can be kept on disk for the next process: call `keep_compiled()`, or set the environment variable
+NUMERIC_CACHE_DIR to a folder before the import. The command line does so in the user's cache folder. JAX loads machine code
+from there, so the folder must be one that we made and that only the user can write to; else there is no cache.
 """
 
 from __future__ import annotations
@@ -18,20 +18,25 @@ FOLDER = "jax-programs"
 
 
 def configure() -> None:
-    """Switch on 64-bit types and the on-disk compilation cache (idempotent)."""
+    """Switch on 64-bit types; keep compiled programs where NUMERIC_CACHE_DIR asks for it (idempotent)."""
     jax.config.update("jax_enable_x64", True)
     chosen = os.environ.get("NUMERIC_CACHE_DIR")
-    if (
-        getattr(jax.config, "jax_compilation_cache_dir", None)
-        or os.environ.get("JAX_COMPILATION_CACHE_DIR")
-        or chosen == ""
-    ):
+    if chosen:
+        keep_compiled(chosen)
+
+
+def keep_compiled(folder: str | Path | None = None) -> None:
+    """Keep compiled programs in a folder (the user's cache folder by default): the next process starts faster.
+
+    A compilation cache that JAX was told about before is left alone.
+    """
+    if getattr(jax.config, "jax_compilation_cache_dir", None) or os.environ.get("JAX_COMPILATION_CACHE_DIR"):
         return
     try:
-        folder = own_folder(chosen or user_cache(), FOLDER)
+        chosen = own_folder(folder or user_cache(), FOLDER)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         warnings.warn(f"Compiled programs are not kept: the cache cannot be used, {reason}.", stacklevel=3)
         return
-    jax.config.update("jax_compilation_cache_dir", str(folder))
+    jax.config.update("jax_compilation_cache_dir", str(chosen))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.3)

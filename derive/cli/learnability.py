@@ -30,8 +30,8 @@ SPACES = ("hypercube", "circle", "sphere")
 @click.option("--degree", default=12, show_default=True, help="Highest degree on the sphere; the rest acts as a ridge.")
 @click.option("--C-b", "C_b", default=0.1, show_default=True, help="Bias variance; 0 may blind the kernel to a parity.")
 @click.option("--C-W", "C_W", type=float, help="Weight variance times width (default: critical).")
-@click.option("--lambda-b", default=1.0, show_default=True)
-@click.option("--lambda-W", "lambda_W", default=1.0, show_default=True)
+@click.option("--lambda-b", type=float, help="Learning-rate factor of biases (default: equivalence principle).")
+@click.option("--lambda-W", "lambda_W", type=float, help="As --lambda-b, of weights.")
 @click.option("--seed", default=0, show_default=True)
 @click.option("-o", "--output", type=OUTPUT_FOLDER, help="Folder for the table (CSV) and the figure (PNG).")
 @click.option("--json", "as_json", is_flag=True, help="{activation, space, levels: [{degree, eigenvalue, ...}], ...}.")
@@ -47,8 +47,8 @@ def command(
     degree: int,
     C_b: float,
     C_W: float | None,
-    lambda_b: float,
-    lambda_W: float,
+    lambda_b: float | None,
+    lambda_W: float | None,
     seed: int,
     output: Path | None,
     as_json: bool,

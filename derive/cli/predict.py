@@ -25,8 +25,10 @@ SHORT = {"H1": "H1", "NTK variance": "ΔNTK", "dNTK": "dNTK", "ddNTK-I": "ddI", 
 @click.option("--width", type=int, help="Width of the hidden layers; the 1/n corrections need it.")
 @click.option("--C-b", "C_b", type=float, help="Bias variance (default: critical).")
 @click.option("--C-W", "C_W", type=float, help="Weight variance times width (default: critical).")
-@click.option("--lambda-b", type=float, help="Learning-rate factor of biases (default: 1/depth).")
-@click.option("--lambda-W", "lambda_W", type=float, help="Learning-rate factor of weights (default: 1/depth).")
+@click.option("--lambda-b", type=float, help="Learning-rate factor of biases (default: equivalence principle).")
+@click.option(
+    "--lambda-W", "lambda_W", type=float, help="Learning-rate factor of weights (default: equivalence principle)."
+)
 @click.option("--algorithm", type=click.Choice(ALGORITHMS), default="flow", show_default=True)
 @click.option("--eta", type=float, help="Learning rate of descent and momentum.")
 @click.option("--momentum", default=0.9, show_default=True)

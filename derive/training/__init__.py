@@ -6,10 +6,9 @@ from derive.training.projectors import (
     GradientFlow,
     NewtonStep,
     Rule,
-    projectors,
     universal,
 )
-from derive.training.trees import Term, expansion, trees
+from derive.training.trees import Term, expansion
 
 __all__ = [
     "AnyAlgorithm",
@@ -19,7 +18,5 @@ __all__ = [
     "Rule",
     "Term",
     "expansion",
-    "projectors",
-    "trees",
     "universal",
 ]

@@ -108,10 +108,6 @@ def predict(
 
     import numeric
 
-    if C_b is None or C_W is None:
-        bias, weight = critical_initialization(activation)
-        C_b, C_W = bias if C_b is None else C_b, weight if C_W is None else C_W
-    rates = [1 / max(depth, 1) if rate is None else rate for rate in (lambda_b, lambda_W)]
     rule = make_algorithm(algorithm, eta, momentum)
     wanted = ["K", "Theta"] if infinite else None
     if not infinite:
@@ -119,12 +115,25 @@ def predict(
         if width is None:
             raise DeriveError("The 1/n corrections need a width: give --width, or --infinite for infinite width alone.")
     f = numeric.flow(
-        activation, read.inputs, depth, width or 1, C_b, C_W, rates[0], rates[1], tensors=wanted, tolerance=TOLERANCE
+        activation,
+        read.inputs,
+        depth,
+        None if infinite else width,
+        "critical" if C_b is None else C_b,
+        "critical" if C_W is None else C_W,
+        lambda_b,
+        lambda_W,
+        tensors=wanted,
+        tolerance=TOLERANCE,
     )
     y = np.squeeze(read.targets, axis=1) if len(targets) == 1 else read.targets
     p = numeric.predict(f, y, range(read.count), rule, rcond=rcond)
     parts = {"NTK": p.mean_infinite} if infinite else p.parts
-    notes = [f"{activation}: C_b = {C_b:g}, C_W = {C_W:g}, lambda_b = {rates[0]:g}, lambda_W = {rates[1]:g}"]
+    own = {name: np.asarray(getattr(f.parameters, name)) for name in ("C_b", "C_W", "lambda_b", "lambda_W")}
+    shown = (f"{name} = {value[0]:.6g}" for name, value in own.items() if np.ptp(value) == 0)
+    notes = [f"{activation}: {', '.join(shown)}"]
+    if lambda_b is None or lambda_W is None:
+        notes.append("learning rates by the equivalence principle: every layer contributes the same to the output NTK")
     return PredictionTable(
         targets,
         None if infinite else p.mean.tolist(),

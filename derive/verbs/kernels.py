@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import sympy as sp
 
@@ -21,6 +22,9 @@ from derive.steps import Words, equal, small
 from derive.verbs.data import critical_initialization, named
 from derive.verbs.exact_kernel import two_layer_kernel
 from effective_theory.files import file_stem
+
+if TYPE_CHECKING:
+    from numeric.evaluation.inputs import Parameters
 
 SPACES = ("hypercube", "circle", "sphere")
 LONGEST_EXACT = 6
@@ -109,8 +113,8 @@ def learnability(
     degree: int = 12,
     C_b: float = 0.1,
     C_W: float | None = None,
-    lambda_b: float = 1.0,
-    lambda_W: float = 1.0,
+    lambda_b: float | None = None,
+    lambda_W: float | None = None,
     seed: int = 0,
     output: str | Path | None = None,
 ) -> Learnability:
@@ -129,6 +133,7 @@ def learnability(
         raise DeriveError("--trials draws from a discrete space: choose the hypercube or the circle.")
     import numpy as np
 
+    from numeric import flow
     from numeric.spectra.eigensystem import circle, hypercube
     from numeric.spectra.judged import ASSUMPTION, LARGEST_SPACE, TRIALS, disagreements
     from numeric.spectra.network import network_kernel
@@ -137,15 +142,17 @@ def learnability(
     from numeric.spectra.sphere import sphere_eigenvalues
     from numeric.studies.figures import learnability_figure
 
-    hyper = {"C_b": C_b, "C_W": weight_variance, "lambda_b": lambda_b, "lambda_W": lambda_W}
-    function = network_kernel(activation, depth, kernel, **hyper)
+    function = network_kernel(
+        activation, depth, kernel, C_b=C_b, C_W=weight_variance, lambda_b=lambda_b, lambda_W=lambda_W
+    )
     tail, error, discrete = None, None, None
     exact: list[str | None] = []
     if space == "sphere":
         spectrum = sphere_eigenvalues(function, dimension, degree)
         eigenvalues, counts, tail, error = spectrum.eigenvalues, spectrum.multiplicities, spectrum.tail, spectrum.error
         degrees = np.arange(degree + 1)
-        exact = _exact_eigenvalues(activation, depth, kernel, hyper, dimension, degree)
+        own = flow(activation, [[1.0]], depth, C_b=C_b, C_W=weight_variance, lambda_b=lambda_b, lambda_W=lambda_W)
+        exact = _exact_eigenvalues(activation, depth, kernel, own.parameters, dimension, degree)
     else:
         discrete = hypercube(function, dimension) if space == "hypercube" else circle(function, dimension)
         degrees, first, count = np.unique(discrete.levels, return_index=True, return_counts=True)
@@ -207,14 +214,16 @@ def learnability(
 
 
 def _exact_eigenvalues(
-    activation: str, depth: int, kernel: str, hyper: Mapping[str, float], dimension: int, degree: int
+    activation: str, depth: int, kernel: str, parameters: Parameters, dimension: int, degree: int
 ) -> list[str | None]:
     """Eigenvalues on the sphere in closed form; empty where there is none."""
-    if depth != 2:
+    names = ("C_b", "C_W", "lambda_b", "lambda_W")
+    hyper = {name: [float(x) for x in getattr(parameters, name)] for name in names}
+    if depth != 2 or any(first != second for first, second in hyper.values()):
         return []
     from numeric.spectra.sphere import ANGLE, exact_eigenvalue
 
-    closed = two_layer_kernel(activation, kernel, hyper, ANGLE)
+    closed = two_layer_kernel(activation, kernel, {name: own[0] for name, own in hyper.items()}, ANGLE)
     if closed is None:
         return []
     return [str(exact_eigenvalue(closed, dimension, k)) if k <= LONGEST_EXACT else None for k in range(degree + 1)]

@@ -15,36 +15,56 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from numeric.activations import load
+from numeric.activations import Definition, load
 from numeric.errors import NumericError
+from numeric.evaluation.flow import flow
+from numeric.evaluation.inputs import Values
 
 Params = list[tuple[jax.Array, jax.Array]]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class Networks:
     """An ensemble's definition: widths (n_0, n_1, ..., n_L) and hyperparameters, one value or L values each.
+
+    Hyperparameters have the defaults of `numeric.flow`: critical, and equivalent learning rates for inputs with
+    x.x = n_0.
 
     >>> nets = Networks("tanh", (3, 8, 8, 2), C_b=0.1, C_W=1.2, lambda_b=0.3, lambda_W=1.0)
     >>> nets.outputs(nets.sample(jax.random.key(0), 5), jnp.ones((4, 3))).shape
     (5, 2, 4)
     """
 
-    activation: Any
+    activation: Definition
     widths: tuple[int, ...]
-    C_b: Any = 0.0
-    C_W: Any = 1.0
-    lambda_b: Any = 1.0
-    lambda_W: Any = 1.0
+    C_b: tuple[float, ...]
+    C_W: tuple[float, ...]
+    lambda_b: tuple[float, ...]
+    lambda_W: tuple[float, ...]
 
-    def __post_init__(self) -> None:
-        if len(self.widths) < 2 or min(self.widths) < 1:
+    def __init__(
+        self,
+        activation: Definition,
+        widths: Sequence[int],
+        C_b: Values | str | None = None,
+        C_W: Values | str | None = None,
+        lambda_b: Values | str | None = None,
+        lambda_W: Values | str | None = None,
+    ) -> None:
+        if len(widths) < 2 or min(widths) < 1:
             raise NumericError("widths are (n_0, n_1, ..., n_L): the input dimension, the hidden widths, the outputs.")
-        for name in ("C_b", "C_W", "lambda_b", "lambda_W"):
-            object.__setattr__(self, name, self._per_layer(name))
+        object.__setattr__(self, "activation", activation)
+        object.__setattr__(self, "widths", tuple(widths))
+        given = {"C_b": C_b, "C_W": C_W, "lambda_b": lambda_b, "lambda_W": lambda_W}
+        if any(value is None or isinstance(value, str) for value in given.values()):
+            one = np.ones((1, self.widths[0]))
+            found = flow(activation, one, self.depth, None, C_b, C_W, lambda_b, lambda_W, layers="last").parameters
+            given = {name: np.asarray(getattr(found, name)) for name in given}
+        for name, value in given.items():
+            object.__setattr__(self, name, self._per_layer(name, value))
 
-    def _per_layer(self, name: str) -> tuple[float, ...]:
-        value = np.asarray(getattr(self, name), dtype=float)
+    def _per_layer(self, name: str, given: Values | str | None) -> tuple[float, ...]:
+        value = np.asarray(given, dtype=float)
         if value.shape not in ((), (self.depth,)):
             raise NumericError(f"{name} is one number or {self.depth} numbers, one for each layer.")
         return tuple(float(x) for x in np.broadcast_to(value, (self.depth,)))

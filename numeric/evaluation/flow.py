@@ -6,7 +6,7 @@ concrete kernels, and the layer step, compiled once, does the rest.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -14,13 +14,17 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from numeric.activations import load, select
+from numeric.activations import Definition, load, select
 from numeric.brackets import Functions, Plan, arrangements
 from numeric.errors import MissingTensor, NumericError
 from numeric.evaluation.bracket_tables import four_point, missing_tensors
+from numeric.evaluation.defaults import EQUIVALENCE, equivalent_rates, initialization
 from numeric.evaluation.devices import make_mesh
 from numeric.evaluation.error import estimate
 from numeric.evaluation.inputs import (
+    Inputs,
+    Parameters,
+    Values,
     is_traced,
     read_depth,
     read_dtype,
@@ -37,22 +41,25 @@ from numeric.subscripts import Steps
 
 TOLERANCE = {jnp.float64: 1e-10, jnp.float32: 1e-5}
 MEMORY = 8e9
+INFINITE = ("K", "Theta")
+"""The tensors that exist at infinite width."""
+WIDTH_NEEDED = "{} is a 1/n quantity: give the width of the hidden layers, flow(..., width=...)."
 
 
 def flow(
-    activation: Any,
-    X: Any,
+    activation: Definition,
+    X: Inputs,
     depth: int,
-    width: int | Sequence[int] = 1,
-    C_b: Any = 0.0,
-    C_W: Any = 1.0,
-    lambda_b: Any = 1.0,
-    lambda_W: Any = 1.0,
+    width: int | Sequence[int] | None = None,
+    C_b: Values | str | None = None,
+    C_W: Values | str | None = None,
+    lambda_b: Values | str | None = None,
+    lambda_W: Values | str | None = None,
     *,
     tensors: Sequence[str] | str | None = None,
     layers: str | Sequence[int] = "all",
     tolerance: float | None = None,
-    dtype: Any = "float64",
+    dtype: str | type = "float64",
     memory: float = MEMORY,
     plan: tuple[Plan, ...] | None = None,
     devices: Sequence[jax.Device] | None = None,
@@ -60,8 +67,12 @@ def flow(
 ) -> Flow:
     """Evaluate the theory of a network on the inputs X, shape (N, n_0).
 
-    `depth` is L, the number of weight layers; `width` one number or the L - 1 hidden widths; each hyperparameter a
-    number or one value a layer. `activation` is a name, a formula in z or a module written by `derive generate`.
+    `depth` is L, the number of weight layers; `width` one number or the L - 1 hidden widths, needed as soon as a 1/n
+    quantity is asked for (without it there are K and Theta). Each hyperparameter is a number or one value a layer.
+    C_b and C_W may be "critical", which is their default where neither is given (with C_W alone C_b is 0). Learning
+    rates that are not given, or are "equivalence", follow the equivalence principle exactly at this depth: every layer
+    contributes the same to the output's NTK, whose diagonal has the mean 1.
+    `activation` is a name, a formula in z or a module written by `derive generate`.
     `tensors` asks for some of K Theta V G1 D F H1 A B P Q R S T U (and what they depend on; all that exist by default),
     `layers` for the layers to keep ("all", "last", or numbers). `tolerance` is the accuracy of four-point brackets
     relative to the largest entry (pairs are more accurate); `f.error` estimates what was reached. `memory` is a budget
@@ -82,9 +93,14 @@ def flow(
     kind = read_dtype(dtype)
     inputs = read_inputs(X, kind)
     depth = read_depth(depth)
-    widths = read_widths(width, depth, inputs.shape[1])
-    parameters = read_parameters(depth, kind, C_b=C_b, C_W=C_W, lambda_b=lambda_b, lambda_W=lambda_W)
-    names, missing = _choose_tensors(functions, steps, tensors)
+    widths = read_widths(1 if width is None else width, depth, inputs.shape[1])
+    infinite = width is None and depth > 1
+    shown: tuple[int | None, ...] = (widths[0], *([None] * (depth - 1))) if infinite else widths
+    names, missing = _choose_tensors(functions, steps, tensors, infinite)
+    variances = initialization(functions.name, C_b, C_W)
+    rates = {"lambda_b": lambda_b, "lambda_W": lambda_W}
+    given = _given_rates(rates)
+    arrays = read_parameters(depth, kind, {**variances, **given})
     keep = _layers_to_keep(layers, depth)
     mesh = make_mesh(devices) if devices is not None else None
     need = needs(
@@ -96,25 +112,47 @@ def flow(
         jnp.dtype(kind).itemsize,
         sum(device.process_index == jax.process_index() for device in devices) if devices is not None else 1,
     )
-    traced = is_traced(inputs, parameters)
+    traced = is_traced(inputs, arrays)
     rows = len(inputs) if traced else rows_within(need, read_memory(memory))
+    if traced and plan is None:
+        raise NumericError("Inside jit, grad or vmap pass plan=f.plan of a flow f computed outside nearby.")
+    if len(given) < 2:
+        own = (functions, steps, inputs, arrays["C_b"], arrays["C_W"], widths, plan if traced else None)
+        zero = jnp.zeros_like(arrays["C_b"])  # what K alone does not see
+        found = equivalent_rates(*own) if "Theta" in names else (zero, zero)
+        arrays = dict(zip(rates, found)) | arrays
+    parameters = Parameters(**arrays)
     run = Run(functions, steps, names, widths, parameters, _tolerance(tolerance, kind), mesh, rows)
     if plan is not None:
         plan = _given_plan(plan, depth, len(inputs), run.quads)
     if traced:
-        if plan is None:
-            raise NumericError("Inside jit, grad or vmap pass plan=f.plan of a flow f computed outside nearby.")
-        return Flow(module, names, widths, parameters, run.pure(inputs, plan, keep), plan, missing)
+        assert plan is not None
+        return Flow(module, names, shown, parameters, run.pure(inputs, plan, keep), plan, missing)
     kept, plan = run.concrete(inputs, keep, progress, plan)
     measure = partial(estimate, run, inputs, kept[depth], plan)
-    return Flow(module, names, widths, parameters, kept, plan, missing, measure)
+    return Flow(module, names, shown, parameters, kept, plan, missing, measure)
+
+
+def _given_rates(rates: Mapping[str, Values | str | None]) -> dict[str, Values]:
+    """The learning rates that do not follow the equivalence principle."""
+    given: dict[str, Values] = {}
+    for name, value in rates.items():
+        if isinstance(value, str):
+            if value != EQUIVALENCE:
+                raise NumericError(f'{name} is a number, one number a layer, or "{EQUIVALENCE}", not {value!r}.')
+        elif value is not None:
+            given[name] = value
+    return given
 
 
 def _choose_tensors(
-    functions: Functions, steps: Steps, tensors: Sequence[str] | str | None
+    functions: Functions, steps: Steps, tensors: Sequence[str] | str | None, infinite: bool
 ) -> tuple[tuple[str, ...], dict[str, str]]:
-    """The names to compute, and why others do not exist."""
+    """The names to compute, and why others do not exist; at infinite width only those that are no 1/n quantities."""
     missing = missing_tensors(functions, steps)
+    if infinite:
+        finite = {name: WIDTH_NEEDED.format(name) for name in steps if name not in INFINITE}
+        missing = finite | missing
     if tensors is None:
         return tuple(name for name in steps if name not in missing), missing
     names = select(steps, tensors)

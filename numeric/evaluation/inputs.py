@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import ArrayLike
 
 from numeric.errors import NumericError
 
+Values: TypeAlias = ArrayLike | Sequence[float]
+"""A hyperparameter: one number, or one a layer."""
+Inputs: TypeAlias = ArrayLike | Sequence[Sequence[float]]
+"""X: one row for each input."""
 HYPERPARAMETERS = ("C_b", "C_W", "lambda_b", "lambda_W")
 LARGEST_DEPTH = 100_000
 FLOATS = {"float64": jnp.float64, "float32": jnp.float32}
@@ -100,23 +105,23 @@ def read_memory(memory: Any) -> float:
     return float(memory)
 
 
-def read_parameters(depth: int, dtype: Any, **given: Any) -> Parameters:
+def read_parameters(depth: int, dtype: Any, given: Mapping[str, Values]) -> dict[str, jax.Array]:
     """Scalars or L values each, as arrays of length L."""
     arrays = {}
-    for name in HYPERPARAMETERS:
-        value = given[name]
+    for name, value in given.items():
         if not is_traced(value):
-            value = _real(value)
-            if value is None:
+            host = _real(value)
+            if host is None:
                 raise NumericError(f"{name} must be a number or a sequence of {depth} numbers.")
-            if not np.isfinite(value).all():
+            if not np.isfinite(host).all():
                 raise NumericError(f"{name} holds NaN or infinity.")
-            if (value < 0).any():
-                raise NumericError(f"{name} must not be negative; it is {float(value.min()):g}.")
+            if (host < 0).any():
+                raise NumericError(f"{name} must not be negative; it is {float(host.min()):g}.")
+            value = host
         array = jnp.asarray(value, dtype=dtype)
         if array.shape not in ((), (depth,)):
             raise NumericError(
                 f"{name} must be one number or {depth} numbers, one a layer; its shape is {array.shape}."
             )
         arrays[name] = jnp.broadcast_to(array, (depth,))
-    return Parameters(**arrays)
+    return arrays

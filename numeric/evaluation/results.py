@@ -13,7 +13,7 @@ from numeric.evaluation.inputs import Parameters
 
 
 class Layer(Mapping[str, jax.Array]):
-    """The tensors of one layer: `layer.V` or `layer["V"]`, axes in THEORY.md's subscript order."""
+    """The tensors of one layer: `layer.V` or `layer["V"]`, axes in the subscripts' order."""
 
     def __init__(self, number: int, tensors: Mapping[str, jax.Array], missing: Mapping[str, str]) -> None:
         self.number = number
@@ -36,6 +36,9 @@ class Layer(Mapping[str, jax.Array]):
             raise AttributeError(name)
         return self[name]
 
+    def __dir__(self) -> list[str]:
+        return sorted({"number", "keys", "items", "values", *self})
+
     def __repr__(self) -> str:
         return f"Layer({self.number}: {' '.join(self)})"
 
@@ -44,7 +47,8 @@ class Layer(Mapping[str, jax.Array]):
 class Flow:
     """The flow of a network: `f.K`, `f.Theta`, ..., `f.U` at the output layer, `f.layer(l)` at layer l (1 to depth).
 
-    `widths` is (n_0, n_1, ..., n_{L-1}); every finite-width tensor of layer l carries 1/n_{l-1} = 1/widths[l-1].
+    `widths` is (n_0, n_1, ..., n_{L-1}), hidden widths None at infinite width; every finite-width
+    tensor of layer l carries 1/n_{l-1} = 1/widths[l-1].
     `parameters` holds the per-layer C_b, C_W, lambda_b, lambda_W (arrays of L values). `error` maps each tensor to an
     estimate of its numerical error relative to its largest entry, computed when first asked for. `plan` can be
     given to `flow` again, under `jax.jit`, `jax.grad` or `jax.vmap`. A flow is a pytree.
@@ -54,7 +58,7 @@ class Flow:
         self,
         activation: Any,
         names: tuple[str, ...],
-        widths: tuple[int, ...],
+        widths: tuple[int | None, ...],
         parameters: Parameters,
         layers: Mapping[int, Mapping[str, jax.Array]],
         plan: tuple[Plan, ...],
@@ -79,7 +83,14 @@ class Flow:
     @property
     def width(self) -> int:
         """n_{L-1}: the last hidden width, by which the output layer's tensors are to be divided."""
-        return self.widths[-1]
+        width = self.widths[-1]
+        if width is None:
+            raise NumericError("This flow is of infinite width: give the hidden layers' width, flow(..., width=...).")
+        return width
+
+    def __dir__(self) -> list[str]:
+        """What users complete: the tensors of the output layer, and everything else by name."""
+        return sorted({*(name for name in object.__dir__(self) if not name.startswith("_")), *self.names})
 
     def layer(self, number: int) -> Layer:
         """The tensors of layer `number`, counted from 1 (the first preactivations) to depth (the output)."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
+from numeric.activations import Definition
 from numeric.errors import NumericError
 from numeric.evaluation.flow import flow
+from numeric.evaluation.inputs import Values
 
 Array = np.ndarray
 
@@ -17,20 +18,20 @@ CHUNK = 16
 
 
 def network_kernel(
-    activation: Any,
+    activation: Definition,
     depth: int,
     kernel: str = "Theta",
     *,
-    C_b: Any = 0.0,
-    C_W: Any = 1.0,
-    lambda_b: Any = 1.0,
-    lambda_W: Any = 1.0,
+    C_b: Values | str | None = None,
+    C_W: Values | str | None = None,
+    lambda_b: Values | str | None = None,
+    lambda_W: Values | str | None = None,
 ) -> Callable[[Array], Array]:
     """The function cosine -> K or Theta of the output layer, for inputs with |x|^2 = n_0 (corners of the hypercube).
 
-    The values come from `numeric.evaluation.flow` (pairs of inputs: about 1e-13 relative).
+    The values come from `numeric.flow` (pairs of inputs: about 1e-13 relative), the defaults too.
 
-    >>> Theta = network_kernel("linear", 2)                     # lambda_b + lambda_W K + C_W Theta_1 = 1 + c + (1 + c)
+    >>> Theta = network_kernel("linear", 2, lambda_b=1, lambda_W=1)  # 1 + c + (1 + c)
     >>> [round(float(t), 12) for t in Theta(np.array([1.0, 0.0]))]
     [4.0, 2.0]
     """

@@ -57,7 +57,7 @@ def depth_study(
     rows = []
     for depth in depths:
         p = settings(depth)
-        f = flow(activation, X, depth, 1, p.C_b, p.C_W, p.lambda_b, p.lambda_W, tensors=["K", "Theta"])
+        f = flow(activation, X, depth, None, p.C_b, p.C_W, p.lambda_b, p.lambda_W, tensors=["K", "Theta"])
         found = predict(f, end, chosen, rcond=rcond)
         result = test_loss(kind(targets[test]), found.mean_infinite, found.covariance_infinite)
         rows.append(DepthRow(depth, result.bias / len(test), result.variance / len(test)))

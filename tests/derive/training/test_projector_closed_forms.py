@@ -12,11 +12,10 @@ from derive.training import (
     GradientFlow,
     NewtonStep,
     expansion,
-    projectors,
-    trees,
     universal,
 )
-from derive.training.projectors import eta, h, term_weight
+from derive.training.projectors import eta, h, projectors, term_weight
+from derive.training.trees import trees
 
 a, b, c = h("a"), h("b"), h("c")
 
