@@ -6,10 +6,8 @@ A result class derives from `Result` and says two things: `to_json()`, which is 
 
 from __future__ import annotations
 
-import csv
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from io import StringIO
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +16,7 @@ import sympy as sp
 from derive import layout, notation
 from derive.layout import Block
 from derive.steps import Words, formula, words
+from derive.tables import Row, csv_text, data_frame
 from effective_theory.files import write_file
 
 if TYPE_CHECKING:
@@ -63,9 +62,6 @@ def tex(expression: sp.Expr, digits: int = 10) -> str:
     return notation.latex(expression, digits)
 
 
-Row = Mapping[str, object]
-
-
 class TableResult(Result):
     """A result that is a table: also as CSV and as a pandas DataFrame."""
 
@@ -81,16 +77,5 @@ class TableResult(Result):
         return text
 
     def to_dataframe(self) -> pandas.DataFrame:
-        """The table as a pandas DataFrame (pandas is imported here only)."""
-        import pandas
-
-        return pandas.DataFrame([dict(row) for row in self.rows()])
-
-
-def csv_text(rows: Sequence[Row]) -> str:
-    """Rows of equal columns as CSV."""
-    out = StringIO()
-    table = csv.writer(out, lineterminator="\n")
-    table.writerow(rows[0] if rows else [])
-    table.writerows(["" if value is None else value for value in row.values()] for row in rows)
-    return out.getvalue()
+        """The table as a pandas DataFrame."""
+        return data_frame(self.rows())

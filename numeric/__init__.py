@@ -13,7 +13,7 @@ configure()
 from derive import __version__  # noqa: E402
 from numeric.errors import MissingTensor, NonFiniteFlow, NumericError  # noqa: E402
 from numeric.evaluation.flow import flow  # noqa: E402
-from numeric.evaluation.results import Flow, Layer  # noqa: E402
+from numeric.evaluation.results import Flow, Layer, load  # noqa: E402
 from numeric.trained import GradientDescent, GradientFlow, Prediction, TwoStep, predict  # noqa: E402
 
 if TYPE_CHECKING:
@@ -52,6 +52,7 @@ __all__ = [
     "keep_compiled",
     "learnability",
     "linearize",
+    "load",
     "predict",
     "pseudo_ntk",
 ]

@@ -1,14 +1,15 @@
 """JAX as `numeric` uses it: float64 switched on by the import, and nothing else that lasts.
 
 Compiled programs can be kept on disk for the next process: call `keep_compiled()`, or set the environment variable
-NUMERIC_CACHE_DIR to a folder before the import. The command line does so in the user's cache folder. JAX loads machine code
-from there, so the folder must be one that we made and that only the user can write to; else there is no cache.
+NUMERIC_CACHE_DIR to a folder before the import. The command line does so in the user's cache folder. JAX loads machine
+code from there, so the folder must be one that we made and that only the user can write to; else there is no cache.
 """
 
 from __future__ import annotations
 
 import os
 import warnings
+from pathlib import Path
 
 import jax
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import importlib
 import json
+import os
 import pkgutil
 import subprocess
 import sys
@@ -44,7 +45,9 @@ def test_layers():
 
 
 def run(program: str) -> str:
-    return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+    environment = {key: value for key, value in os.environ.items() if "CACHE_DIR" not in key}
+    call = [sys.executable, "-c", program]
+    return subprocess.run(call, capture_output=True, text=True, check=True, env=environment).stdout
 
 
 def test_importing_derive_is_cheap_and_loads_no_jax():

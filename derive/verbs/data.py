@@ -17,7 +17,8 @@ from derive.design.recommendation import Hyperparameters, plan, width_for
 from derive.errors import DeriveError
 from derive.layout import Block, Table, Text
 from derive.lists import names, whole_numbers
-from derive.results import Row, TableResult
+from derive.results import TableResult
+from derive.tables import Row
 from derive.verbs.tables import load_data
 
 if TYPE_CHECKING:

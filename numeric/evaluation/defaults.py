@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from numeric.brackets import Functions, Plan
+from numeric.brackets import Functions, Plan, needs_no_plan
 from numeric.errors import NumericError
 from numeric.evaluation.bracket_tables import choose
 from numeric.evaluation.compiled import Table
@@ -52,7 +52,7 @@ def initialization(activation: str, C_b: Given | str | None, C_W: Given | str | 
     for name, value in (("C_b", C_b), ("C_W", C_W)):
         if isinstance(value, str):
             if value != CRITICAL:
-                raise NumericError(f'{name} is a number, one number a layer, or "{CRITICAL}", not {value!r}.')
+                raise NumericError(f'{name} must be a number, one number a layer, or "{CRITICAL}"; it is {value!r}.')
             value = critical_value(activation, name)
         found[name] = value
     return found
@@ -84,13 +84,15 @@ def equivalent_rates(
     depth, zero = len(widths), jnp.zeros_like(C_b)
     parameters = Parameters(C_b, C_W, zero, zero)
     inputs = X[None] if plans is not None else jnp.sqrt(jnp.mean(X**2, axis=1))[:, None, None]
-    table = Table(steps)
+    table, limit = Table(steps), needs_no_plan(functions)
     K, (bias, weight) = _first(table, inputs, layer_values(parameters, widths, 1))
     biases, weights, multipliers = [bias], [weight], []
     for layer in range(2, depth + 1):
         if plans is not None:
             plan = plans[layer - 2]
-        else:
+        elif layer == 2 or not (limit and float(K.max()) < limit):
+            if not bool(jnp.isfinite(K).all()):
+                return zero, zero  # the flow itself will say at which layer
             plan = choose(functions, np.asarray(K), needed(steps, NAMES)[0], (), TOLERANCE)
         K, (bias, weight, multiplier) = _step(functions, table)(plan, layer_values(parameters, widths, layer), K)
         biases.append(bias)

@@ -139,7 +139,7 @@ def _given_rates(rates: Mapping[str, Values | str | None]) -> dict[str, Values]:
     for name, value in rates.items():
         if isinstance(value, str):
             if value != EQUIVALENCE:
-                raise NumericError(f'{name} is a number, one number a layer, or "{EQUIVALENCE}", not {value!r}.')
+                raise NumericError(f'{name} must be a number, one number a layer, or "{EQUIVALENCE}"; it is {value!r}.')
         elif value is not None:
             given[name] = value
     return given

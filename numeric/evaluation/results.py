@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 import jax
+import numpy as np
 
+from derive.tables import csv_text, data_frame
+from effective_theory.files import write_file
 from numeric.brackets import Plan
 from numeric.errors import MissingTensor, NumericError
 from numeric.evaluation.inputs import Parameters
+from numeric.evaluation.storage import State, arrays, read, restore, save
+
+if TYPE_CHECKING:
+    import pandas
 
 
 class Layer(Mapping[str, jax.Array]):
@@ -56,7 +65,7 @@ class Flow:
 
     def __init__(
         self,
-        activation: Any,
+        activation: ModuleType,
         names: tuple[str, ...],
         widths: tuple[int | None, ...],
         parameters: Parameters,
@@ -71,9 +80,9 @@ class Flow:
         self.parameters = parameters
         self.plan = plan
         self._layers = dict(layers)
-        self._missing = dict(missing)
+        self.missing = dict(missing)
         self._estimate = estimate
-        self._error: dict[str, float] | None = None
+        self.known_error: dict[str, float] | None = None
 
     @property
     def depth(self) -> int:
@@ -98,7 +107,7 @@ class Flow:
             raise NumericError(f"There are layers 1 to {self.depth}; {number} is not one of them.")
         if number not in self._layers:
             raise NumericError(f"Layer {number} was not kept: ask for it with layers=[{number}, ...].")
-        return Layer(number, self._layers[number], self._missing)
+        return Layer(number, self._layers[number], self.missing)
 
     @property
     def error(self) -> dict[str, float]:
@@ -108,11 +117,46 @@ class Flow:
         six inputs only six are compared, those that are hardest to integrate among them, and it is ten times the
         difference: see `numeric.evaluation.error`. It is no bound. Infinity says that there is no second evaluation.
         """
-        if self._error is None:
+        if self.known_error is None:
             if self._estimate is None:
-                raise NumericError("A flow inside jit, grad or vmap has no error estimate: ask one outside.")
-            self._error = self._estimate()
-        return self._error
+                raise NumericError(
+                    "This flow has no error estimate: ask for it outside of jit, grad and vmap, and before saving."
+                )
+            self.known_error = self._estimate()
+        return self.known_error
+
+    @property
+    def kept(self) -> dict[int, Mapping[str, jax.Array]]:
+        """The tensors of every layer that was kept, by its number."""
+        return dict(self._layers)
+
+    def save(self, path: str | Path) -> Path:
+        """Write the flow to an npz file, which `numeric.load` reads: arrays and text, no pickle."""
+        return save(self, path)
+
+    def rows(self) -> list[dict[str, float | int | str]]:
+        """One row a component of a tensor: layer, tensor, its subscripts (input numbers), its value."""
+        found: list[dict[str, float | int | str]] = []
+        for number, tensors in sorted(self._layers.items()):
+            for name, array in tensors.items():
+                for place, value in np.ndenumerate(np.asarray(array)):
+                    labels = " ".join(map(str, place))
+                    found.append({"layer": number, "tensor": name, "inputs": labels, "value": float(value)})
+        return found
+
+    def to_csv(self, path: str | Path | None = None) -> str:
+        """All kept tensors as CSV text, one row a component; written to a file where a path is given."""
+        text = csv_text(self.rows())
+        if path is not None:
+            write_file(Path(path), text)
+        return text
+
+    def to_dataframe(self) -> pandas.DataFrame:
+        """All kept tensors as a pandas DataFrame, one row a component."""
+        return data_frame(self.rows())
+
+    def __reduce__(self) -> tuple[Callable[..., Flow], tuple[type[Flow], State]]:
+        return restore, (type(self), arrays(self))
 
     def __getattr__(self, name: str) -> jax.Array:
         if name.startswith("_") or not name[:1].isupper():
@@ -125,7 +169,7 @@ class Flow:
         )
 
     def tree_flatten(self) -> tuple[tuple, tuple]:
-        static = (self.activation, self.names, self.widths, tuple(sorted(self._missing.items())))
+        static = (self.activation, self.names, self.widths, tuple(sorted(self.missing.items())))
         return (self.parameters, self._layers, self.plan), static
 
     @classmethod
@@ -133,3 +177,8 @@ class Flow:
         activation, names, widths, missing = static
         parameters, layers, plan = children
         return cls(activation, names, widths, parameters, layers, plan, dict(missing))
+
+
+def load(path: str | Path) -> Flow:
+    """A flow that `f.save` wrote. Its `plan` is empty, and its error is what was known when it was saved."""
+    return restore(Flow, read(path))

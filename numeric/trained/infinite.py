@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from numeric.errors import NumericError
 from numeric.trained.algorithms import Algorithm
@@ -84,7 +85,7 @@ class KernelPrediction:
 
 
 def kernel_prediction(
-    theta: np.ndarray, K: np.ndarray, y: np.ndarray, train: Sequence[int], rcond: float | None = None
+    theta: np.ndarray, K: np.ndarray, y: ArrayLike, train: Sequence[int], rcond: float | None = None
 ) -> KernelPrediction:
     """Check shapes and conditioning, then the infinite-width ensemble.
 

@@ -9,16 +9,24 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from derive.tables import csv_text, data_frame
+from effective_theory.files import write_file
+from numeric.evaluation.results import Flow
 from numeric.generated.training import PARTS
 from numeric.trained.algorithms import Algorithm, GradientFlow
 from numeric.trained.finite import FiniteWidth
 from numeric.trained.infinite import KernelPrediction, kernel_prediction
 from numeric.trained.projectors import Projectors
 from numeric.trained.signals import Times, check_time
+
+if TYPE_CHECKING:
+    import pandas
 
 
 @dataclass(frozen=True)
@@ -30,7 +38,7 @@ class Prediction:
     times adds a leading axis to all of them; without a time they are those of the end of training.
     """
 
-    flow: Any
+    flow: Flow
     kernel: KernelPrediction
     algorithm: Algorithm
     test: tuple[int, ...]
@@ -39,13 +47,15 @@ class Prediction:
     @property
     def width(self) -> float:
         """n_{L-1}, the last hidden layer's width: what the finite-width tensors of the output layer are divided by."""
-        return float(self.flow.widths[-1])
+        return float(self.flow.width)
 
     @cached_property
     def notes(self) -> tuple[str, ...]:
         """What the numbers rest on, in words."""
         until = "" if self.time is None else f" until {'time' if self.algorithm.continuous else 'step'} {self.time}"
-        notes = [f"trained with {self.algorithm}{until}", f"finite width: first order in 1/n, n = {self.width:g}"]
+        notes = [f"trained with {self.algorithm}{until}"]
+        if self.flow.widths[-1] is not None:
+            notes.append(f"finite width: first order in 1/n, n = {self.width:g}")
         if self.kernel.modes.dropped:
             notes.append(f"{self.kernel.modes.dropped} modes of the training NTK were left untrained (rcond)")
         return tuple(notes)
@@ -111,14 +121,47 @@ class Prediction:
         change = self._each(ask) / self.width
         return change[..., 0, 0, :, :] if self.kernel.y.ndim == 1 else change
 
+    def rows(self) -> list[dict[str, float | int]]:
+        """One row a test input and output (and time, if there are several): means, standard deviation, 1/n if known."""
+        outputs = 1 if self.kernel.y.ndim == 1 else self.kernel.y.shape[1]
+        columns = {"mean_infinite": self.mean_infinite}
+        if self.flow.widths[-1] is not None and not {"R", "S", "T", "U"} - set(self.flow.names):
+            columns = {"mean": self.mean, **columns}
+        table = {name: np.reshape(value, (-1, len(self.test), outputs)) for name, value in columns.items()}
+        variance = np.diagonal(self.covariance_infinite, axis1=-2, axis2=-1).reshape(-1, len(self.test))
+        times = [{}] if self.time is None else [{"time": float(t)} for t in np.ravel(self.time)]
+        return [
+            {
+                **time,
+                "input": place,
+                "output": k,
+                **{name: float(value[when, row, k]) for name, value in table.items()},
+                "standard_deviation_infinite": float(np.sqrt(max(variance[when, row], 0.0))),
+            }
+            for when, time in enumerate(times)
+            for row, place in enumerate(self.test)
+            for k in range(outputs)
+        ]
+
+    def to_csv(self, path: str | Path | None = None) -> str:
+        """The table as CSV text; written to a file where a path is given."""
+        text = csv_text(self.rows())
+        if path is not None:
+            write_file(Path(path), text)
+        return text
+
+    def to_dataframe(self) -> pandas.DataFrame:
+        """The table as a pandas DataFrame."""
+        return data_frame(self.rows())
+
 
 def predict(
-    flow: Any,
-    y: Any,
+    flow: Flow,
+    y: ArrayLike,
     train: Sequence[int],
     algorithm: Algorithm | None = None,
     *,
-    time: Any = None,
+    time: ArrayLike | None = None,
     rcond: float | None = None,
 ) -> Prediction:
     """Predict the ensemble of networks trained on the inputs `train` of the flow with targets y (MSE loss).
@@ -130,12 +173,12 @@ def predict(
     number like 1e-10) leaves modes below rcond times the largest eigenvalue untrained instead.
 
     >>> from numeric import flow
-    >>> f = flow("tanh", [[1.0, 0.2], [-0.3, 0.9], [0.5, 0.5]], depth=2, width=100, tensors=["K", "Theta"])
+    >>> f = flow("tanh", [[1.0, 0.2], [-0.3, 0.9], [0.5, 0.5]], depth=2)  # infinite width
     >>> p = predict(f, [1.0, -1.0], train=[0, 1])
     >>> [round(float(x), 6) for x in p.mean_infinite], p.covariance_infinite.shape
-    ([0.254283], (1, 1))
+    ([0.251687], (1, 1))
 
-    With all tensors in the flow (the default), p.mean, p.covariance and p.parts hold the order 1/n.
+    With a width, and so all tensors in the flow, p.mean, p.covariance and p.parts hold the order 1/n.
     """
     kernel = kernel_prediction(np.asarray(flow.Theta), np.asarray(flow.K), y, train, rcond)
     chosen = set(kernel.train)

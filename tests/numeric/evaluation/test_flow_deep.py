@@ -30,7 +30,7 @@ def test_all_tensors_after_ten_layers(name):
     sigma, C_b, C_W = CASES[name]
     x = np.random.default_rng(16).normal(size=(16, 8))
     x[5], x[9] = x[4] + 1e-8, -x[8]
-    f = flow(name, x, depth=DEPTH, width=64, C_b=C_b, C_W=C_W, tolerance=1e-9, layers="last")
+    f = flow(name, x, depth=DEPTH, width=64, C_b=C_b, C_W=C_W, lambda_b=1, lambda_W=1, tolerance=1e-9, layers="last")
     assert len(f.names) == 15
     pair = [4, 8]
     ones = [1.0] * DEPTH

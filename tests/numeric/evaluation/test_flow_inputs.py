@@ -35,7 +35,8 @@ X = [[1.0, 0.2], [0.3, -0.8]]
         ({"layers": [5]}, "layers is"),
         ({"X": [[1.0 + 1.0j, 2.0]]}, "rectangular array of real numbers"),
         ({"X": [[1.0, None]]}, "rectangular array of real numbers"),
-        ({"C_W": None}, "C_W must be a number"),
+        ({"C_W": [None] * 3}, "C_W must be a number"),
+        ({"width": None, "tensors": "V"}, "V is a 1/n quantity: give the width"),
         ({"width": [[4], [4, 5]]}, "A width is a whole number"),
         ({"depth": 10**9}, "depth is at most 100000"),
         ({"tensors": 5}, "tensors is a name or a list of names among K Theta"),
@@ -109,7 +110,7 @@ def test_names_formulas_modules_and_expressions_are_one():
 
 def test_importing_numeric_with_a_built_in_name_does_not_import_sympy():
     code = (
-        "import sys; from numeric import flow; f = flow('tanh', [[1.0, 2.0]], depth=2, width=3, tensors='K');"
+        "import sys; from numeric import flow; f = flow('tanh', [[1.0, 2.0]], depth=2, C_b=0, C_W=1);"
         "print('sympy' in sys.modules, f.K.dtype)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
