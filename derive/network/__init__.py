@@ -18,7 +18,7 @@ from derive.network.definition import (
 from derive.network.expectation import OpenHierarchy
 from derive.network.forward import ForwardTerm, forward_object
 from derive.network.forward_equation import forward_latex
-from derive.network.functional_recursion import FunctionalRecursion, functional_recursion, is_persistent
+from derive.network.persistent_recursion import FunctionalRecursion, functional_recursion, is_persistent
 from derive.network.tensor_recursion import Recursion, initial, recursion, recursions
 from derive.network.terms import Average, Term
 from derive.network.trees import TENSORS, Tensor

@@ -206,5 +206,5 @@ def _reason(layer: Layer) -> str:
     return (
         f"in {layer} the term {skip} carries a neuron's own z into its z' at order one, so the neuron persists from "
         "layer to layer, joint cumulants of all orders of two neurons become O(1/n), and the tensors V, D, ..., U do "
-        "not close among themselves; what closes are their functionals (derive.network.functional_recursion)"
+        "not close among themselves; what closes are their functionals (derive.network.persistent_recursion)"
     )

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from math import prod
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from numeric.errors import NumericError
 from numeric.generated.training import weight_p
@@ -144,7 +145,7 @@ class Signals:
         return Weight(coefficient, factors)
 
 
-def check_time(algorithm: Algorithm, t: Times | None) -> Times | None:
+def check_time(algorithm: Algorithm, t: ArrayLike | None) -> Times | None:
     """A time as a float or an array of floats, or a clear complaint; None is the end of training."""
     if t is None:
         return None
