@@ -93,7 +93,7 @@ def mean_contributions() -> tuple[Contribution, ...]:
             (*inside, *(count + k for k in outside), *(count + k for k in inside)),
             (LEG, LEG, ERROR),
             "response",
-            (1, 2),
+            (0, 2),
         )
     ]
     for name, term in output_terms():

@@ -9,6 +9,7 @@ from numeric.trained.algorithms import (
     Newton,
     Preconditioned,
     Schedule,
+    StochasticDescent,
     TwoStep,
 )
 from numeric.trained.infinite import KernelPrediction, SingularKernel, kernel_prediction
@@ -28,6 +29,7 @@ __all__ = [
     "Projectors",
     "Schedule",
     "SingularKernel",
+    "StochasticDescent",
     "TwoStep",
     "kernel_prediction",
     "predict",

@@ -51,6 +51,9 @@ class KernelPrediction:
             return self.response(1 / self.modes.h, inputs)
         if algorithm is None:
             raise NumericError("A prediction at a time t needs the algorithm that gets there.")
+        if algorithm.masks(len(self.train)) is not None:
+            rows = self.theta[:, self.train] if inputs is None else self.theta[np.ix_(inputs, self.train)]
+            return rows @ _batch_positions(algorithm, self.theta[np.ix_(self.train, self.train)], t)
         return self.response(position_signal(algorithm, self.modes.h).at(t), inputs)
 
     def mean(
@@ -82,6 +85,20 @@ class KernelPrediction:
     def sample(self, z: np.ndarray, algorithm: Algorithm | None = None, t: Times | None = None) -> np.ndarray:
         """(10.39): where the network with initial outputs z (N,) or (N, n_L) ends."""
         return z - self._map(algorithm, t) @ (z[list(self.train)] - self.y)
+
+
+def _batch_positions(algorithm: Algorithm, H: np.ndarray, t: Times) -> np.ndarray:
+    """What has piled up of the initial errors of all samples when the steps see batches: (times..., N, N)."""
+    masks, position, found = algorithm.masks(len(H)), np.zeros_like(H), {}
+    assert masks is not None
+    wanted = np.atleast_1d(np.asarray(t)).astype(int)
+    for step in range(int(wanted.max()) + 1):
+        if step in wanted:
+            found[step] = position
+        seen = algorithm.rule(step).direct * masks[step % len(masks)]
+        position = position + seen[:, None] * (np.eye(len(H)) - H @ position)
+    stacked = np.stack([found[int(step)] for step in wanted])
+    return stacked if np.ndim(t) else stacked[0]
 
 
 def kernel_prediction(

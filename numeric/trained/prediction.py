@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 
 from derive.tables import csv_text, data_frame
 from effective_theory.files import write_file
+from numeric.errors import NumericError
 from numeric.evaluation.results import Flow
 from numeric.generated.training import PARTS
 from numeric.trained.algorithms import Algorithm, GradientFlow
@@ -24,6 +25,7 @@ from numeric.trained.finite import FiniteWidth
 from numeric.trained.infinite import KernelPrediction, kernel_prediction
 from numeric.trained.projectors import Projectors
 from numeric.trained.signals import Times, check_time
+from numeric.trained.stepwise import StepwiseFinite
 
 if TYPE_CHECKING:
     import pandas
@@ -71,16 +73,20 @@ class Prediction:
         return self.kernel.covariance(self.algorithm, self.time, inputs=self.test)
 
     @cached_property
-    def finite(self) -> FiniteWidth:
+    def finite(self) -> FiniteWidth | StepwiseFinite:
         """The 1/n corrections on all inputs."""
         return self._at(self.time)
 
-    def _at(self, t: Times | None) -> FiniteWidth:
+    def _at(self, t: Times | None) -> FiniteWidth | StepwiseFinite:
+        if self.algorithm.masks(len(self.kernel.train)) is not None:
+            if isinstance(t, np.ndarray):
+                raise NumericError("At finite width ask for the times of a schedule of batches one by one.")
+            return StepwiseFinite(self.flow, self.kernel, self.algorithm, t)
         if t is None:
             self.algorithm.check(self.kernel.modes.h)
         return FiniteWidth(self.flow, self.kernel, Projectors(self.algorithm, self.kernel.modes.h, t))
 
-    def _each(self, ask: Callable[[FiniteWidth], np.ndarray]) -> np.ndarray:
+    def _each(self, ask: Callable[[FiniteWidth | StepwiseFinite], np.ndarray]) -> np.ndarray:
         """An answer at the time, or at each of several."""
         if isinstance(self.time, np.ndarray):
             return np.stack([ask(self._at(float(t))) for t in self.time])
@@ -117,7 +123,7 @@ class Prediction:
         """
         return self._ntk(lambda finite: np.sum(list(finite.ntk_change().values()), axis=0))
 
-    def _ntk(self, ask: Callable[[FiniteWidth], np.ndarray]) -> np.ndarray:
+    def _ntk(self, ask: Callable[[FiniteWidth | StepwiseFinite], np.ndarray]) -> np.ndarray:
         change = self._each(ask) / self.width
         return change[..., 0, 0, :, :] if self.kernel.y.ndim == 1 else change
 

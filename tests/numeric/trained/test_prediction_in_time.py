@@ -15,7 +15,7 @@ from random_statistics import joint, random_flow
 from toy_network import coupled_updates
 
 from numeric.errors import NumericError
-from numeric.trained import GradientDescent, GradientFlow, Momentum, Schedule, TwoStep, predict
+from numeric.trained import GradientDescent, GradientFlow, Momentum, Schedule, StochasticDescent, TwoStep, predict
 from numeric.trained.dynamics import NetworkTensors
 
 TRAIN, SIZE = [2, 0], 3
@@ -25,7 +25,8 @@ Y = np.array([[0.7], [-1.1]])
 class Simulated:
     """One output, three inputs; every method is per network of the quadrature."""
 
-    def __init__(self, eta: float, steps: int):
+    def __init__(self, eta: float, steps: int, masks=None):
+        self.masks = np.ones((1, len(TRAIN))) if masks is None else np.asarray(masks, dtype=float)
         self.flow = random_flow(SIZE, seed=11)
         self.eta, self.steps = eta, steps
         self.E = {name: x[0, 0, 0, 0] for name, x in joint(self.flow, 1).items()}
@@ -37,9 +38,12 @@ class Simulated:
         ]
         self.Ki = np.linalg.inv(self.flow.K)
 
+    def seen(self, step):
+        return self.masks[step % len(self.masks)]
+
     def free(self, z, H):
-        for _ in range(self.steps):
-            z = z - self.eta * H[:, TRAIN] @ (z[TRAIN] - Y[:, 0])
+        for k in range(self.steps):
+            z = z - self.eta * H[:, TRAIN] @ (self.seen(k) * (z[TRAIN] - Y[:, 0]))
         return z
 
     def moved(self, z):
@@ -50,7 +54,7 @@ class Simulated:
             z[None], f.Theta[None, None], dH[None, None, None], self.E["ddI"][None, None, None, None],
             self.E["ddII"][None, None, None, None],
         )  # fmt: skip
-        (zeroth, first), (_, ntk), _ = coupled_updates(net, Y, TRAIN, self.eta, self.steps)
+        (zeroth, first), (_, ntk), _ = coupled_updates(net, Y, TRAIN, self.eta, self.steps, self.masks)
         kick = np.einsum("abcd,ab->cd", self.E["zzH"], np.outer(s, s) - self.Ki) / 2
         step = 1e-60
         shifted = self.free(z.astype(complex), f.Theta + 1j * step * (f.H1 + kick)).imag / step
@@ -62,13 +66,15 @@ class Simulated:
         for a, b in product(range(SIZE), repeat=2):
             unit = np.zeros((SIZE, SIZE))
             unit[a, b] = 1.0
+            base = unit.copy()
             zeroth, first, second = z, np.zeros(SIZE), np.zeros((SIZE, SIZE, SIZE))
-            for _ in range(self.steps):
+            for k in range(self.steps):
                 errors = zeroth[TRAIN] - Y[:, 0]
                 kicked = np.zeros((SIZE, SIZE, SIZE))
-                for sample in TRAIN:
-                    kicked[np.arange(SIZE), sample, np.arange(SIZE)] += first[sample]
-                theta = self.flow.Theta[:, TRAIN]
+                for seen, sample in zip(self.seen(k), TRAIN):
+                    kicked[np.arange(SIZE), sample, np.arange(SIZE)] += seen * first[sample]
+                theta = self.flow.Theta[:, TRAIN] * self.seen(k)
+                unit[:, TRAIN] = base[:, TRAIN] * self.seen(k)
                 second = second - self.eta * (np.einsum("cdt,xt->cdx", second[..., TRAIN], theta) + kicked)
                 first = first - self.eta * (theta @ first[TRAIN] + unit[:, TRAIN] @ errors)
                 zeroth = zeroth - self.eta * theta @ errors
@@ -112,6 +118,38 @@ def test_mean_covariance_and_ntk_after_steps(steps):
     found = p.finite.covariance()[0, 0]
     assert np.abs(found - expected).max() < 1e-11 * np.abs(expected).max()
     assert np.abs(mean[test]).max() > 0.1 and np.abs(ntk).max() > 0.1
+
+
+@pytest.mark.parametrize("steps", [1, 2, 5])
+def test_mean_and_ntk_with_batches(steps):
+    """A schedule of batches against the same simulation; with full batches it is gradient descent."""
+    eta = 0.6 / np.linalg.eigvalsh(random_flow(SIZE, seed=11).Theta)[-1]
+    batches = [[0], [0, 1], [1]]
+    s = Simulated(eta, steps, [[1, 0], [1, 1], [0, 1]])
+    mean, ntk = np.zeros(SIZE), np.zeros((SIZE, SIZE))
+    for z, weight in s.nodes:
+        _, first, change = s.moved(z)
+        mean += weight * first
+        ntk += weight * change
+    p = predict(s.flow, Y[:, 0], TRAIN, StochasticDescent(eta, batches), time=steps)
+    test = list(p.test)
+    assert np.abs(p.mean_infinite - s.free(np.zeros(SIZE), s.flow.Theta)[test]).max() < 1e-13
+    assert np.abs(p.mean - p.mean_infinite - mean[test]).max() < 1e-12 * max(1, np.abs(mean).max())
+    assert np.abs(p.ntk_change - ntk).max() < 1e-12 * np.abs(ntk).max()
+    with pytest.raises(NumericError, match="not known for a schedule"):
+        _ = p.covariance
+    for time in (steps, None):
+        full = predict(s.flow, Y, TRAIN, StochasticDescent(eta, [[0, 1]]), time=time)
+        descent = predict(s.flow, Y, TRAIN, GradientDescent(eta), time=time)
+        for name, part in descent.parts.items():
+            assert np.abs(full.parts[name] - part).max() < 1e-11 * max(1, np.abs(part).max()), (name, time)
+
+
+def test_bad_batches_are_refused():
+    f = random_flow(4)
+    for batches, message in (([[0], [2]], "positions from 0 to 1"), ([[0]], "No batch holds"), ([], "at least one")):
+        with pytest.raises(NumericError, match=message):
+            predict(f, [1.0, 2.0], [0, 1], StochasticDescent(0.1, batches), time=1).mean  # noqa: B018
 
 
 @pytest.mark.parametrize(

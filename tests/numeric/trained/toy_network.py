@@ -73,14 +73,16 @@ class ToyNetwork:
         return z.real, z.imag / STEP
 
 
-def coupled_updates(net: NetworkTensors, y, train, eta, steps):
+def coupled_updates(net: NetworkTensors, y, train, eta, steps, masks=None):
     """Iterate (infinity.81)-(infinity.83) with differentials of size e: zeroth order and first order of z, H, dH."""
     e = 1j * STEP
     z, H = net.z.astype(complex), net.H.astype(complex)
     dH, t = e * net.dH, list(train)
     ddI, ddII = e * net.ddI, e * net.ddII
-    for _ in range(steps):
+    for step in range(steps):
         err = z[:, t] - y.T
+        if masks is not None:
+            err = err * masks[step % len(masks)]
         ddI_e, ddII_e = _last(ddI, err, t), _last(ddII, err, t)
         ddI_ee, ddII_ee, dH_e = _last(ddI_e, err, t), _last(ddII_e, err, t), _last(dH, err, t)
         new_z = z - eta * _last(H, err, t) + eta**2 / 2 * _last(dH_e, err, t) - eta**3 / 6 * _last(ddI_ee, err, t)
