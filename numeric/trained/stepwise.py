@@ -157,7 +157,7 @@ class StepwiseFinite:
             left = float(np.abs(steps.errors).max())
             if not left < 1e8 or steps.now > LONGEST:
                 raise DivergentTraining(
-                    f"{self.algorithm} has not converged after {steps.now} steps: take a smaller eta, or ask for a time."
+                    f"{self.algorithm} has not converged after {steps.now} steps: take a smaller eta or a time."
                 )
         return steps.now + steps.now // 2
 
