@@ -64,10 +64,26 @@ def _notebooks() -> None:
 def _errata() -> None:
     pages = sorted(p.stem for p in (HERE / "errata").glob("*.md") if p.stem != "index")
     text = (
-        "# Errata\n\nPlaces where a seed's print is wrong, the right result, and the evidence.\n\n"
+        "# Errata\n\nPlaces where a publication's print is wrong, the right result, and the evidence.\n\n"
         "```{toctree}\n" + "\n".join(f"/errata/{page}" for page in pages) + "\n```\n"
     )
     (COLLECTED / "errata.md").write_text(text, encoding="utf-8")
+
+
+def _commands() -> None:
+    """Every command's own help."""
+    import click
+
+    from derive.cli import COMMANDS, main
+
+    text = "# The command line\n\nEvery command has `--json`; each is a function of the package `derive` of the same name.\n"
+    context = click.Context(main, info_name="derive", terminal_width=100)
+    for name in COMMANDS:
+        command = main.get_command(context, name)
+        assert command is not None
+        help_text = command.get_help(click.Context(command, info_name=f"derive {name}", terminal_width=100))
+        text += f"\n## {name}\n\n```text\n{help_text}\n```\n"
+    (COLLECTED / "commands.md").write_text(text, encoding="utf-8")
 
 
 def collect(app: Sphinx) -> None:
@@ -79,6 +95,7 @@ def collect(app: Sphinx) -> None:
         "reports": _reports,
         "notebooks": _notebooks,
         "errata": _errata,
+        "commands": _commands,
         "ledger": lambda: write_ledger(COLLECTED / "ledger.md"),
     }.items():
         logger.info("collecting %s", name)

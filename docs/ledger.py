@@ -1,6 +1,6 @@
-"""The equation ledger: every numbered equation of the two seed chapters, where the product has it, what checks it.
+"""The equation ledger: PDLT's numbered equations, chapters 10 and infinity; where they live, what checks them.
 
-What an equation is (definition, step, result) is a reading of the seeds and stands in equations.toml; where the
+What an equation is (definition, step, result) is a reading of the book and stands in equations.toml; where the
 product has it is collected from the numbers that modules name in their docstrings and comments; the tests are
 collected from their `equation` markers. Run alone, it prints the counts.
 """
@@ -80,7 +80,7 @@ def write_ledger(target: Path) -> dict[str, int]:
     known = {e["number"] for e in equations}
     tests, modules = tests_by_equation(), modules_by_equation()
     if unknown := sorted(set(tests) - known):
-        raise RuntimeError(f"tests mark equations that the seeds do not have: {', '.join(unknown)}")
+        raise RuntimeError(f"tests mark equations that the chapters do not have: {', '.join(unknown)}")
     rows, counts = [], {"equations": len(equations), "with tests": 0, "with a home in the product": 0}
     results = {"result": 0, "result tested": 0}
     for e in equations:
@@ -96,7 +96,7 @@ def write_ledger(target: Path) -> dict[str, int]:
         home_cell = "<br>".join(f"`{h}`" for h in homes) or "—"
         rows.append(f"| ({shown}) | {e['kind']} | {e['what'].translate(_ESCAPES)} | {home_cell} | {test_cell} |")
     head = (
-        "# The equation ledger\n\nEvery numbered equation of the two seed chapters. Tests are collected from their "
+        "# The equation ledger\n\nEvery numbered equation of the two chapters. Tests are collected from their "
         "markers, places from what the modules name.\n\n"
         f"{counts['equations']} equations; {counts['with tests']} have a test of their own, "
         f"{counts['with a home in the product']} are named in the product's source; of {results['result']} results "

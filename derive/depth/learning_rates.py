@@ -3,7 +3,7 @@ r"""How the learning rates depend on the layer: constant, a power law, or what t
 The contribution of layer l to the NTK of layer L is (lambda_b^(l) + lambda_W^(l) <ss>^(l-1)) prod_{l'=l}^{L-1}
 chi_perp^(l'). With prod chi_perp ~ (l/L)^(p_perp) and <ss>^(l) ~ l^(-p_ss), all layers contribute equally if
 lambda_b ~ l^(-p_perp) and lambda_W ~ l^(p_ss - p_perp); the sum of L such contributions is L^(1 - p_perp), which the
-factor L^(p_perp - 1) makes of order one: the seeds' (10.74), (infinity.29), (infinity.45), derived.
+factor L^(p_perp - 1) makes of order one: PDLT (10.74), (infinity.29), (infinity.45), derived.
 """
 
 from __future__ import annotations

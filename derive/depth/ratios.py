@@ -1,4 +1,4 @@
-"""Dimensionless ratios: what says whether a finite-width effect grows as l/n. The seeds' (infinity.21)-(infinity.22).
+"""Dimensionless ratios: what says whether a finite-width effect grows as l/n. PDLT (infinity.21)-(infinity.22).
 
 [z]^2 = [K], [NTK] = [Theta]; a correlator of z's, NTKs and their differentials has the dimension that (infinity.19)
 gives it: dNTK = NTK^2/z, ddNTK = NTK^3/z^2.

@@ -1,4 +1,4 @@
-r"""Scale-invariant activations at finite angle: (10.82)-(10.98), unequal norms included (the seed's footnote 38).
+r"""Scale-invariant activations at finite angle: (10.82)-(10.98), unequal norms included (footnote 38).
 
 K_{+-} = sqrt(K_{++} K_{--}) cos psi. Scale invariance makes <s_+ s_-> = A_2 sqrt(K_{++} K_{--}) f(psi) and
 <s'_+ s'_-> = A_2 g(psi) with functions of the angle alone, read off the closed forms of the brackets; the angle

@@ -1,4 +1,4 @@
-"""Forward equations in the seeds' notation."""
+"""Forward equations in the notation of PDLT."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def _activation_latex(factor: Factor) -> str:
 
 
 def term_latex(term: ForwardTerm) -> str:
-    """One term in the seeds' notation."""
+    """One term in the notation of PDLT."""
     pieces = []
     for c in term.contractions:
         u, v = c.vertices

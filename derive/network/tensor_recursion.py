@@ -91,7 +91,7 @@ class Recursion(Result):
         }
 
     def equation_latex(self) -> str:
-        """In the seeds' notation, one line a term; sums over gammas run over the labels in the bracket."""
+        """In the notation of PDLT, one line a term; sums over gammas run over the labels in the bracket."""
         return equation_latex(self.tensor, self.labels, self.terms, self._namer)
 
     def line_latex(self) -> str:

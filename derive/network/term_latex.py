@@ -1,4 +1,4 @@
-r"""Recursions in the seeds' notation: sample labels as deltas, summed ones as gammas, none for a single input."""
+r"""Recursions in the notation of PDLT: sample labels as deltas, summed ones as gammas, none for a single input."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ NAMES = {
     ("ddII", 2): "Z_IIA",
     ("ddII", 0): "Z_IIB",
 }
-"""The seed's names, by the tensor and the place of the test input among its subscripts."""
+"""PDLT's names, by the tensor and the place of the test input among its subscripts."""
 
 
 def h(label: str) -> sp.Symbol:

@@ -1,6 +1,6 @@
 r"""dNTK and ddNTKs of a given network: contractions of the learning-rate tensor with derivatives of its outputs.
 
-With v_{i;d} = lambda grad z_{i;d} (THEORY.md section 2; seed 004, (infinity.5) and (infinity.7)):
+With v_{i;d} = lambda grad z_{i;d} (PDLT (infinity.5) and (infinity.7)):
 
     H_{i1 i2; 12}         = grad z_1 . v_2
     dH_{i0 i1 i2; 012}    = v_1 Hess(z_0) v_2

@@ -1,6 +1,6 @@
 """A network linearized at its parameters, f_lin(x; w) = f(x; w_0) + grad f(x; w_0) . (w - w_0), and its training.
 
-Seed 001's f_lin for any JAX model and any diagonal learning-rate tensor: closed forms for gradient flow and gradient
+For any JAX model and any diagonal learning-rate tensor (Lee et al. 2019): closed forms for gradient flow and gradient
 descent at any time (`numeric.trained.frozen_kernel`) with the network's own NTK, and the parameters that go with them.
 """
 
@@ -56,7 +56,7 @@ def linearize(apply: Apply, params: Params, rates: Params | None = None) -> Line
 class LinearizedTraining:
     """f_lin trained on the loss (1/2) sum |f - y|^2 + (ridge/2) |w - w_0|^2 (norm with the inverse learning rates).
 
-    The seeds' loss carries 1/N: their learning rate is N times ours. Predictions have shape (inputs[, outputs]), with
+    Their loss carries 1/N, and their learning rate is N times ours. Predictions have shape (inputs[, outputs]), with
     a leading time axis for an array of times.
     """
 

@@ -1,4 +1,4 @@
-"""Eigensystem of a kernel on a discrete input space: seed 003, equations (31) and (137).
+"""Eigensystem of a kernel on a discrete input space (Simon et al. 2021).
 
 (1/M) sum_{x'} K(x, x') phi_i(x') = lambda_i phi_i(x), with (1/M) sum_x phi_i(x) phi_j(x) = delta_ij. On the hypercube
 and on a grid of the circle the eigenfunctions are known (Walsh functions, Fourier modes), so that only sums with

@@ -1,4 +1,4 @@
-"""The NTK parametrization with beta (Jacot et al., seed 002) in terms of C_b, C_W, lambda_b and lambda_W.
+"""The NTK parametrization with beta (Jacot et al. 2018) in terms of C_b, C_W, lambda_b and lambda_W.
 
 There every parameter is drawn from N(0, 1), all learn with one rate, and the layer reads
 z = (sigma_W / sqrt(n_in)) W a + beta b. The physical weights are W sigma_W / sqrt(n_in) and the physical biases beta b,
@@ -23,7 +23,7 @@ class Hyperparameters:
 
 @dataclass(frozen=True)
 class NTKParametrization:
-    """beta and the weights' scale sigma_W (1 in the seed).
+    """beta and the weights' scale sigma_W (1 there).
 
     >>> NTKParametrization(beta=0.5).hyperparameters()
     Hyperparameters(C_b=0.25, C_W=1.0, lambda_b=0.25, lambda_W=1.0)

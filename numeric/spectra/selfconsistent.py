@@ -1,4 +1,4 @@
-"""Mean learnability and test error against sample size, from the eigenvalues alone (Simon et al., seed 003).
+"""Mean learnability and test error against sample size, from the eigenvalues alone (Simon et al. 2021).
 
 On average over training sets the transfer matrix is diagonal, L_i = lambda_i / (lambda_i + kappa), and the constant
 kappa follows from one self-consistent equation. On M points sampled without repetition the eigenbasis acts as a

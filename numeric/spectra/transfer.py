@@ -1,4 +1,4 @@
-"""Kernel regression in the kernel's eigenbasis, for one training set: seed 003, equations (33)-(40) and Lemma 1.
+"""Kernel regression in the kernel's eigenbasis, for one training set (Simon et al. 2021, Lemma 1).
 
 The learning transfer matrix T = Lambda Phi (Phi^T Lambda Phi + ridge)^{-1} Phi^T takes the target's coefficients to
 the fit's. Its diagonal holds the D-learnabilities of the eigenmodes; its trace is the number of samples when there is

@@ -1,4 +1,4 @@
-"""How a network's training leaves its linearization as the width grows (Lee et al., seed 003, Theorem 2.1).
+"""How a network's training leaves its linearization as the width grows (Lee et al. 2019, Theorem 2.1).
 
 For every width a number of networks is trained by gradient descent, and for each of them recorded: the supremum over
 time of |f_t - f_lin|, of |theta_t - theta_0| (norm with the inverse learning rates) and of the NTK's relative change
@@ -10,7 +10,7 @@ time of |f_t - f_lin|, of |theta_t - theta_0| (norm with the inverse learning ra
 - sigma with a kink: preactivations move by 1/sqrt(n), so that sqrt(n) neurons of a layer cross the kink and change H
   by 1/n each. Their signs are random but for the ones that a training input itself switches off (a neuron that is off
   for an input is not moved by it, so that none is switched on): a fluctuation n^(-3/4) around a mean n^(-1/2), which
-  the trace on the training inputs shows. This is the 1/sqrt(n) of seed 004 (below (infinity.44)).
+  the trace on the training inputs shows. This is the 1/sqrt(n) of PDLT, below (infinity.44).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Training with a frozen kernel, in closed form: seed 001's linearized solution and seed 002's gradient flow.
+"""Training with a frozen kernel, in closed form: linearized descent (Lee et al. 2019), gradient flow (Jacot et al. 2018).
 
-With the loss (1/2) sum |f - y|^2 (the seeds' learning rate over N is our eta) and in the eigenbasis of the training
+With the loss (1/2) sum |f - y|^2 (their learning rate over N is our eta) and in the eigenbasis of the training
 kernel, the weights of the representer sum at time t are g_t(h) (y - f_0), where
 
     gradient flow      g_t(h) = (1 - exp(-eta h t)) / h

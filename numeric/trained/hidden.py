@@ -46,9 +46,9 @@ def penultimate_update(
 ) -> PenultimateUpdate:
     """(10.11) and (10.12) for the MSE loss, or the generalized one with metric κ: both are O(1/n), none is O(1).
 
-    Linear order in eta, as in the seed; y is (N_train, n_L). Different neurons are uncorrelated at this order. The flow
+    Linear order in eta, as in PDLT; y is (N_train, n_L). Different neurons are uncorrelated at this order. The flow
     needs the tensor B: the n off-diagonal components of the layer's NTK, each of size 1/√n, drive the neuron with all
-    other neurons' gradients, which adds B/n_{L-2} to Θ Θ/n_{L-1} in (10.12), an equal order that the seed drops.
+    other neurons' gradients, which adds B/n_{L-2} to Θ Θ/n_{L-1} in (10.12), an equal order that the book drops.
     """
     depth = flow.depth
     if depth < 2:

@@ -1,8 +1,8 @@
-"""Kernel regression with and without ridge, its cross-validation in closed form, and look-ahead updates (seed 001).
+"""Kernel regression with and without ridge, its cross-validation in closed form, and look-ahead updates (Sutherland).
 
 All of it from one factorization of the training kernel: the fit k(x) (K + ridge)^{-1} (y - f_0) + f_0(x), the
 leave-one-out residuals, generalized cross-validation, and the prediction with one more labelled point by block
-inversion. The seed's ridge is N lambda here.
+inversion. Sutherland's ridge is N lambda here.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ def test_every_number_of_both_chapters_is_there_once():
 
 
 def test_numbers_are_read_from_prose():
-    found = ledger.numbers_in("the seeds' (10.74), (∞.29) and (infinity.141)-(infinity.143); 10.5 of something")
+    found = ledger.numbers_in("PDLT's (10.74), (∞.29) and (infinity.141)-(infinity.143); 10.5 of something")
     assert {"10.74", "infinity.29", "infinity.141", "infinity.142", "infinity.143"} <= found
 
 
@@ -36,7 +36,7 @@ def page(tmp_path_factory):
 
 
 def test_marked_numbers_exist_and_counts_add_up(page):
-    counts, text = page  # write_ledger refuses markers whose number no seed has
+    counts, text = page  # write_ledger refuses markers whose number the chapters do not have
     rows = [line for line in text.splitlines() if line.startswith("| (")]
     assert len(rows) == counts["equations"] == 322
     assert counts["with tests"] == sum("test_" in row for row in rows)

@@ -60,7 +60,7 @@ def test_all_points_learn_everything_and_one_more_point_never_hurts_a_mode():
 
 
 def test_one_more_point_can_hurt_a_mixture_of_modes():
-    """Property (e) as printed, for any target f, is wrong: docs/errata/seed-003-lemma-1e.md.
+    """Property (e) as printed, for any target f, is wrong: docs/errata/simon-lemma-1e.md.
 
     Two points, kernel [[a, b], [b, c]], target f = (1, s): the fit to the first point alone is (1, b/a), so that
     L = (1 + s b/a)/(1 + s^2), which exceeds 1, the value with both points, when b/a > s > 0.
