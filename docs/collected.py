@@ -74,12 +74,12 @@ def _commands() -> None:
     """Every command's own help."""
     import click
 
-    from derive.cli import COMMANDS, main
+    from derive.cli import COMMANDS, group
 
-    text = "# The command line\n\nEvery command has `--json`; each is a function of the package `derive` of the same name.\n"
-    context = click.Context(main, info_name="derive", terminal_width=100)
+    text = "# The command line\n\nEvery command has `--json`, and is a function of the package `derive`.\n"
+    context = click.Context(group, info_name="derive", terminal_width=100)
     for name in COMMANDS:
-        command = main.get_command(context, name)
+        command = group.get_command(context, name)
         assert command is not None
         help_text = command.get_help(click.Context(command, info_name=f"derive {name}", terminal_width=100))
         text += f"\n## {name}\n\n```text\n{help_text}\n```\n"

@@ -1,4 +1,4 @@
-"""Training with a frozen kernel, in closed form: linearized descent (Lee et al. 2019), gradient flow (Jacot et al. 2018).
+"""Training with a frozen kernel, in closed form: descent (Lee et al. 2019) and gradient flow (Jacot et al. 2018).
 
 With the loss (1/2) sum |f - y|^2 (their learning rate over N is our eta) and in the eigenbasis of the training
 kernel, the weights of the representer sum at time t are g_t(h) (y - f_0), where
