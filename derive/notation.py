@@ -10,6 +10,7 @@ Everything that shows a formula (steps, command line, reports) asks here; a symb
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any, Literal
 
 import sympy as sp
@@ -186,9 +187,14 @@ def short(expression: sp.Expr, digits: int = DIGITS) -> sp.Expr:
 
 
 def rounded(number: sp.Float, digits: int) -> sp.Expr:
-    """For reading: a whole number as an integer, else with so many digits."""
-    whole = sp.Integer(round(number)) if abs(number) < LONGEST else None
-    return whole if whole is not None and abs(number - whole) < 1e-25 * max(1, abs(whole)) else sp.Float(number, digits)
+    """For reading, with so many digits; one that is then whole is an integer.
+
+    >>> rounded(sp.Float("221231.0004", 30), 8), rounded(sp.Float("1.0000001", 30), 8)
+    (221231, 1.0000001)
+    """
+    shown = Decimal(f"{Decimal(str(number)):.{digits - 1}e}")
+    whole = shown == shown.to_integral_value() and abs(shown) < 10**digits
+    return sp.Integer(int(shown)) if whole else sp.Float(number, digits)
 
 
 def was_rounded(expression: sp.Expr) -> bool:

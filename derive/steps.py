@@ -205,8 +205,11 @@ def small(number: Any, digits: int = 2) -> Notation:
     """
     plain = f"{Decimal(str(number)):.{digits}g}"
     mantissa, _, power = plain.partition("e")
+    if "." in mantissa:
+        mantissa = mantissa.rstrip("0").rstrip(".")
     if not power:
-        return Notation(plain, plain)
+        return Notation(mantissa, mantissa)
+    plain = f"{mantissa}e{power}"
     return Notation(plain, ("" if mantissa == "1" else rf"{mantissa}\times ") + f"10^{{{int(power)}}}")
 
 

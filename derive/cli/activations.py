@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
 import shutil
-from fractions import Fraction
 from typing import Any
 
 import click
@@ -24,7 +22,7 @@ def command(as_json: bool) -> None:
     for entry in entries:
         kernel = "any K" if entry["class"] == "scale-invariant" else _brief(entry["K_star"])
         numbers = (kernel, _brief(entry["C_W"]), _brief(entry["C_b"]))
-        rows.append((entry["name"], entry["class"], *numbers, _attracts(entry), _formula(entry["expression"])))
+        rows.append((entry["name"], entry["class"], *numbers, _attracts(entry), entry["text"]))
     widths = [max(len(row[k]) for row in rows) for k in range(6)]
     room = max(20, shutil.get_terminal_size().columns - sum(widths) - 2 * len(widths))
     for row in rows:
@@ -42,12 +40,3 @@ def _brief(entry: dict[str, Any] | None) -> str:
     """At most ten characters of exact form, else six digits."""
     text = number(entry, 6)
     return text if len(text) <= 10 or entry is None or entry["value"] is None else f"{entry['value']:.6g}"
-
-
-def _formula(expression: str) -> str:
-    """The definition, its long rational numbers rounded for the eye."""
-
-    def rounded(found: re.Match[str]) -> str:
-        return f"{float(Fraction(int(found[1]), int(found[3] or 1))):.6g}" + (f"*{found[2]}" if found[2] else "")
-
-    return re.sub(r"(\d{9,})(?:\*(exp\(z\)|z))?(?:/(\d{9,}))?", rounded, expression)

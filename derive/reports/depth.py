@@ -149,7 +149,7 @@ def series_blocks(tensor: Asymptotics) -> tuple[Text | Equation, ...]:
         return (Text("This is exact at every layer."),)
     left = latex(TensorSymbol(tensor.tensor, "ell"))
     equations = [
-        Equation(rf"\left.{left}\right|_{{{latex(ell**-power)}}} = {latex(coefficient)}")
+        Equation(rf"\left.{left}\right|_{{\ell^{{{latex(-power)}}}}} = {latex(coefficient)}")
         for power, coefficient in tensor.powers[1:]
     ]
     return (*equations, Text(said("Remainder: {}, times logs.", ell**-tensor.remainder)))

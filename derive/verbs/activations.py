@@ -19,7 +19,7 @@ from derive.depth import Asymptotics, ExponentTable, asymptotics, exponents
 from derive.given import Number
 from derive.layout import Block, Table
 from derive.nearby import Behaviour, delta_recursions, deviation_asymptotics, generalization
-from derive.notation import K_STAR, SIGMA_Z
+from derive.notation import K_STAR, SIGMA_Z, text
 from derive.results import Result, cell
 from derive.steps import Words, equal
 from derive.symbols import C_W, C_b
@@ -108,6 +108,7 @@ def _entry(found: Criticality) -> dict[str, object]:
     return {
         "name": found.activation.name,
         "expression": str(found.activation.expression),
+        "text": text(found.activation.expression, 6),
         "class": found.universality_class,
         **{key: point.get(key) for key in ("K_star", "C_W", "C_b", "stability")},
         "points": len(found.points),
