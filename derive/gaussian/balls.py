@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING
 import mpmath
 import sympy as sp
 
-from derive.activations.enclosure import BallFunction, available, ball_function, constant_ball, require
+from derive.activations.enclosure import BallFunction, ComplexBall, available, ball_function, constant_ball, require
 from derive.activations.growth import STARTS, Log, tail
 from derive.errors import DeriveError, DivergentExpectation
 from derive.gaussian.distribution import Distribution
+from derive.gaussian.saturation import without_saturated
 from derive.gaussian.support import GaussianIntegral
 
 if TYPE_CHECKING:
@@ -31,6 +32,8 @@ if available():
 MAX_EVALUATIONS = 400_000
 MAX_BOXES = 400
 MAX_ROUNDS = 12
+FAR = 8.0
+"""Beyond this, sections double in length and functions that are constant there are left out."""
 
 
 @contextmanager
@@ -71,19 +74,19 @@ class LineIntegral:
         m, v = constant_ball(self.mean), constant_ball(self.variance)
         half, scale = 1 / (2 * v), (2 * flint.arb.pi() * v).rsqrt()
         ends = [self._reach(side, tolerance) for side in (-1, 1)]
-        total = flint.arb(0)
+        total = saturated = flint.arb(0)
         low, high = (flint.arb(e) for e in ends)
         borders = [low, *(constant_ball(k) for k, x in zip(self.factor.knots, self.knots) if ends[0] < x < ends[1])]
         first = sum(1 for x in self.knots if x <= ends[0])
         for i, (a, b) in enumerate(pairwise([*borders, high])):
             if self.factor.pieces[first + i] == 0:
                 continue
-            function = self.functions[first + i].complex
-
-            def integrand(x, analytic, function=function):  # type: ignore[no-untyped-def]
-                return function(x, analytic) * (-((x - m) ** 2) * half).exp()
-
             for left, right in self._sections(a, b):
+                function, error = self._simplest(first + i, left, right, tolerance)
+
+                def integrand(x, analytic, function=function):  # type: ignore[no-untyped-def]
+                    return function(x, analytic) * (-((x - m) ** 2) * half).exp()
+
                 total += flint.acb.integral(
                     integrand,
                     left,
@@ -92,14 +95,25 @@ class LineIntegral:
                     abs_tol=tolerance / scale.upper() / 8,
                     eval_limit=MAX_EVALUATIONS,
                 ).real
+                saturated += error
         rest = self._beyond(ends[0], -1, m, v) + self._beyond(ends[1], 1, m, v)
-        return total * scale + flint.arb(0, rest.upper())
+        return total * scale + flint.arb(0, (rest + saturated).upper())
 
     def _sections(self, a: arb, b: arb) -> list[tuple[arb, arb]]:
-        """Cut at the centre of the Gaussian, so that the first bisections are not wasted on a far narrow peak."""
+        """Cut around the centre of the Gaussian, so that no bisections are wasted on a far narrow peak, and far out."""
         low, high = float(a.mid()), float(b.mid())
-        cuts = [x for x in (self.centre - 2 * self.spread, self.centre + 2 * self.spread) if low < x < high]
-        return list(pairwise([a, *(flint.arb(x) for x in cuts), b]))
+        cuts = {self.centre - 2 * self.spread, self.centre + 2 * self.spread}
+        if max(abs(low), abs(high)) > 2 * FAR:
+            cuts |= {side * FAR * 2.0**j for side in (-1, 1) for j in range(12)}
+        return list(pairwise([a, *(flint.arb(x) for x in sorted(cuts) if low < x < high), b]))
+
+    def _simplest(self, index: int, left: arb, right: arb, tolerance: arb) -> tuple[ComplexBall, arb]:
+        """The piece on a section, without what is constant there, and a bound on what that changes."""
+        if left > FAR / 2 or right < -FAR / 2:
+            found = without_saturated(self.factor.pieces[index], left, right, tolerance / 2**20)
+            if found is not None and found[1] < tolerance / 16:
+                return ball_function(found[0]).complex, found[1]
+        return self.functions[index].complex, flint.arb(0)
 
     def _reach(self, side: int, tolerance: arb) -> float:
         """Where the tail may begin so that what lies beyond is below the tolerance."""
