@@ -12,19 +12,22 @@ from derive.cli.parameters import ACTIVATION
 
 @click.command(
     epilog="Examples: derive criticality tanh; derive criticality gelu --C-b 0.1 --C-W 2; "
+    "derive criticality tanh --layer residual --skip 4/5; "
     'derive criticality "z*(1+erf(z/sqrt(2)))/2" --json'
 )
 @click.argument("activation", type=ACTIVATION)
 @click.option("--C-b", "C_b", metavar="X", help="Bias variance: with --C-W, the fixed points there.")
 @click.option("--C-W", "C_W", metavar="Y", help="Weight variance: with --C-b, the fixed points there.")
+@click.option("--layer", type=click.Choice(("mlp", "residual")), default="mlp", help="The layer's definition.")
+@click.option("--skip", metavar="XI", help="With --layer residual: z' = XI z + b + W sigma(z).")
 @click.option("--json", "as_json", is_flag=True, help="Everything, as JSON.")
-def command(activation: str, C_b: str | None, C_W: str | None, as_json: bool) -> None:
+def command(activation: str, C_b: str | None, C_W: str | None, layer: str, skip: str | None, as_json: bool) -> None:
     """Find all critical points (K*, C_W, C_b) of ACTIVATION with chi_parallel = chi_perp = 1, and their class.
 
     ACTIVATION is a built-in name, a name with parameters such as leaky_relu(slope=1/10), or a formula in z. With --C-b
     and --C-W: the kernel's fixed points at these values, their stability and the correlation depths xi = 1/|log chi|.
     """
-    found = ask("criticality", activation=activation, C_b=C_b, C_W=C_W)
+    found = ask("criticality", activation=activation, C_b=C_b, C_W=C_W, layer=layer, skip=skip)
     if as_json:
         print_json(found)
     elif "fixed_points" in found:

@@ -10,8 +10,9 @@ from derive import critical, depth, nearby
 from derive.activations import Activation
 from derive.critical import Criticality, FixedPoints
 from derive.depth import Asymptotics, ExponentTable, OffCritical
+from derive.design.residual import residual_criticality
 from derive.errors import DeriveError
-from derive.given import Number
+from derive.given import Number, number
 from derive.nearby import Generalization, Starpolation
 
 Given: TypeAlias = str | sp.Expr | Activation
@@ -20,15 +21,34 @@ BOTH = "Give both --C-b and --C-W, or neither."
 
 
 @overload
-def criticality(activation: Given) -> Criticality: ...
+def criticality(activation: Given, *, layer: str = "mlp", skip: Number | None = None) -> Criticality: ...
 @overload
 def criticality(activation: Given, C_b: Number, C_W: Number) -> FixedPoints: ...
-def criticality(activation: Given, C_b: Number | None = None, C_W: Number | None = None) -> Criticality | FixedPoints:
+def criticality(
+    activation: Given,
+    C_b: Number | None = None,
+    C_W: Number | None = None,
+    *,
+    layer: str = "mlp",
+    skip: Number | None = None,
+) -> Criticality | FixedPoints:
     """All critical points (K*, C_W, C_b) and their class; with C_b and C_W the kernel's fixed points there.
+
+    `layer="residual"` asks for those of z' = skip z + b + W sigma(z).
 
     >>> criticality("tanh").universality_class, criticality("relu", 1, 1).points[0].K_star
     ('K*=0', 2)
     """
+    if layer not in ("mlp", "residual"):
+        raise DeriveError(f"Critical points are known for the layers mlp and residual, not {layer!r}.")
+    if layer == "residual":
+        if C_b is not None or C_W is not None:
+            raise DeriveError("Fixed points at given C_b and C_W are those of the plain layer: leave --layer out.")
+        if skip is None:
+            raise DeriveError("A residual layer needs --skip, the strength of its skip connection, such as 0.8.")
+        return residual_criticality(activation, number(skip, "skip"))
+    if skip is not None:
+        raise DeriveError("--skip belongs to --layer residual.")
     if C_b is None and C_W is None:
         return critical.criticality(activation)
     if C_b is None or C_W is None:

@@ -31,15 +31,18 @@ from numeric.evaluation.inputs import (
     read_inputs,
     read_memory,
     read_parameters,
+    read_skip,
     read_widths,
 )
 from numeric.evaluation.layer import needed
 from numeric.evaluation.layers import Run
 from numeric.evaluation.memory import needs, rows_within
 from numeric.evaluation.results import Flow
+from numeric.functionals import evaluation as residual
 from numeric.subscripts import Steps
 
 TOLERANCE = {jnp.float64: 1e-10, jnp.float32: 1e-5}
+RESIDUAL_TOLERANCE = 1e-9  # of the many brackets between two layers
 MEMORY = 8e9
 INFINITE = ("K", "Theta")
 """The tensors that exist at infinite width."""
@@ -56,6 +59,7 @@ def flow(
     lambda_b: Values | str | None = None,
     lambda_W: Values | str | None = None,
     *,
+    skip: Values | None = None,
     tensors: Sequence[str] | str | None = None,
     layers: str | Sequence[int] = "all",
     tolerance: float | None = None,
@@ -80,6 +84,10 @@ def flow(
     `numeric.evaluation.memory` for what is counted). `devices` (jax.devices()) spreads the brackets over them, and over
     processes under jax.distributed. `progress` shows a bar, by default on terminals when a run takes long.
 
+    `skip` makes it a residual network, z' = skip z + b + W sigma(z) between hidden layers of equal width: one number,
+    or one for each such step. The tensors at hidden layers are then those with a skip; the output layer is plain. The
+    cost grows as depth squared (see `numeric.functionals`).
+
     Under jax.jit, jax.grad and jax.vmap pass `plan=f.plan` of a flow f at nearby values: nothing is then looked at, and
     the result is a pure function of X and the hyperparameters. Outside of them a plan saves the time of making one; how
     well it suits these inputs, `f.error` tells.
@@ -96,6 +104,18 @@ def flow(
     widths = read_widths(1 if width is None else width, depth, inputs.shape[1])
     infinite = width is None and depth > 1
     shown: tuple[int | None, ...] = (widths[0], *([None] * (depth - 1))) if infinite else widths
+    skips = read_skip(skip, depth, widths, kind)
+    if skips is not None:
+        if devices is not None:
+            raise NumericError("A residual network is evaluated on one device: leave devices out.")
+        chosen, reasons = residual.choose(functions, tensors)
+        if infinite:
+            chosen, reasons = _infinite_only(chosen, reasons, tensors)
+        parameters = _residual_parameters(depth, kind, chosen, C_b=C_b, C_W=C_W, lambda_b=lambda_b, lambda_W=lambda_W)
+        wanted = max(_tolerance(tolerance, kind), RESIDUAL_TOLERANCE if tolerance is None else 0.0)
+        with_skips = residual.Residual(functions, chosen, widths, parameters, skips, wanted)
+        keeping = _layers_to_keep(layers, depth)
+        return _with_skips(module, with_skips, shown, inputs, keeping, plan, progress, reasons)
     names, missing = _choose_tensors(functions, steps, tensors, infinite)
     variances = initialization(functions.name, C_b, C_W)
     rates = {"lambda_b": lambda_b, "lambda_W": lambda_W}
@@ -143,6 +163,58 @@ def _given_rates(rates: Mapping[str, Values | str | None]) -> dict[str, Values]:
         elif value is not None:
             given[name] = value
     return given
+
+
+def _infinite_only(
+    names: tuple[str, ...], missing: dict[str, str], tensors: Sequence[str] | str | None
+) -> tuple[tuple[str, ...], dict[str, str]]:
+    """Without a width only K and Theta, and a sentence for what else was asked for."""
+    finite = {name: WIDTH_NEEDED.format(name) for name in names if name not in INFINITE}
+    if tensors is not None and finite:
+        raise MissingTensor(next(iter(finite.values())))
+    return tuple(name for name in names if name in INFINITE), finite | missing
+
+
+def _residual_parameters(depth: int, kind: Any, names: tuple[str, ...], **given: Values | str | None) -> Parameters:
+    """The hyperparameters of a residual network, which has no defaults but for learning rates that nothing asks for."""
+    values: dict[str, Values] = {}
+    for name, value in given.items():
+        if isinstance(value, str) or value is None:
+            if name.startswith("lambda") and "Theta" not in names and value is None:
+                value = 0.0
+            else:
+                raise NumericError(
+                    f"A residual network has no default for {name}: give a number or one number a layer (critical C_b "
+                    "and C_W: derive criticality ACTIVATION --layer residual --skip XI)."
+                )
+        values[name] = value
+    return Parameters(**read_parameters(depth, kind, values))
+
+
+def _with_skips(
+    module: Any,
+    run: residual.Residual,
+    shown: tuple[int | None, ...],
+    inputs: jax.Array,
+    keep: set[int],
+    plan: tuple[Plan, ...] | None,
+    progress: bool | None,
+    missing: dict[str, str],
+) -> Flow:
+    """The flow of a residual network."""
+    if plan is not None and (len(plan) != 2 or any(not isinstance(own, Plan) for own in plan)):
+        raise NumericError("plan is the `plan` of a residual flow that was computed before.")
+    if is_traced(inputs, run.parameters, run.skip):
+        if plan is None:
+            raise NumericError("Inside jit, grad or vmap pass plan=f.plan of a flow f computed outside nearby.")
+        layers = run.pure(inputs, plan)
+        kept = {layer: layers[layer] for layer in keep}
+        return Flow(module, run.names, shown, run.parameters, kept, plan, missing, skip=run.skip)
+    plan = run.plans(inputs) if plan is None else plan
+    layers = run.concrete(inputs, plan, progress)
+    measure = partial(residual.estimate, run, inputs, layers[len(shown)])
+    kept = {layer: layers[layer] for layer in keep}
+    return Flow(module, run.names, shown, run.parameters, kept, plan, missing, measure, run.skip)
 
 
 def _choose_tensors(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, TypeAlias
 
 import jax
@@ -125,3 +126,37 @@ def read_parameters(depth: int, dtype: Any, given: Mapping[str, Values]) -> dict
             )
         arrays[name] = jnp.broadcast_to(array, (depth,))
     return arrays
+
+
+def read_skip(skip: Any, depth: int, widths: tuple[int, ...], dtype: Any) -> jax.Array | None:
+    """The skip into each layer, L values, zero into the first and the last; None if there is none at all.
+
+    One number is for all layers between hidden ones; else L - 2 numbers, or L with zeros at both ends.
+    """
+    if skip is None:
+        return None
+    traced, steps = is_traced(skip), max(depth - 2, 0)
+    given = skip if traced else _real(skip)
+    if given is None or (not traced and not np.isfinite(given).all()):
+        raise NumericError(f"skip is a number, or {steps} numbers, one for each step between hidden layers.")
+    array = jnp.asarray(given, dtype)
+    if array.shape == ():
+        array = jnp.full(steps, array)
+    elif array.shape == (depth,) and depth > 1:
+        if not traced and (given[0] or given[-1]):
+            raise NumericError("The first and the last layer have no skip: their entries of skip are 0.")
+        array = array[1:-1]
+    elif array.shape != (steps,):
+        raise NumericError(
+            f"skip is a number, or {steps} numbers, one for each step between hidden layers; its shape is "
+            f"{array.shape}."
+        )
+    if not traced and not np.asarray(array).any():
+        return None
+    for number, (below, above) in enumerate(pairwise(widths[1:])):
+        if below != above and (traced or bool(array[number])):
+            raise NumericError(
+                f"A skip joins layers of equal width; hidden layers {number + 1} and {number + 2} have {below} and "
+                f"{above} neurons."
+            )
+    return jnp.concatenate([jnp.zeros(1, dtype), array, jnp.zeros(1, dtype)])

@@ -58,9 +58,10 @@ class Flow:
 
     `widths` is (n_0, n_1, ..., n_{L-1}), hidden widths None at infinite width; every finite-width
     tensor of layer l carries 1/n_{l-1} = 1/widths[l-1].
-    `parameters` holds the per-layer C_b, C_W, lambda_b, lambda_W (arrays of L values). `error` maps each tensor to an
-    estimate of its numerical error relative to its largest entry, computed when first asked for. `plan` can be
-    given to `flow` again, under `jax.jit`, `jax.grad` or `jax.vmap`. A flow is a pytree.
+    `parameters` holds the per-layer C_b, C_W, lambda_b, lambda_W (arrays of L values), `skip` the skip into each layer
+    of a residual network (L values; None where there is none). `error` maps each tensor to an estimate of its numerical
+    error relative to its largest entry, computed when first asked for. `plan` can be given to `flow` again, under
+    `jax.jit`, `jax.grad` or `jax.vmap`. A flow is a pytree.
     """
 
     def __init__(
@@ -73,12 +74,14 @@ class Flow:
         plan: tuple[Plan, ...],
         missing: Mapping[str, str],
         estimate: Callable[[], dict[str, float]] | None = None,
+        skip: jax.Array | None = None,
     ) -> None:
         self.activation = activation
         self.names = names
         self.widths = widths
         self.parameters = parameters
         self.plan = plan
+        self.skip = skip
         self._layers = dict(layers)
         self.missing = dict(missing)
         self._estimate = estimate
@@ -170,13 +173,13 @@ class Flow:
 
     def tree_flatten(self) -> tuple[tuple, tuple]:
         static = (self.activation, self.names, self.widths, tuple(sorted(self.missing.items())))
-        return (self.parameters, self._layers, self.plan), static
+        return (self.parameters, self._layers, self.plan, self.skip), static
 
     @classmethod
     def tree_unflatten(cls, static: tuple, children: tuple) -> Flow:
         activation, names, widths, missing = static
-        parameters, layers, plan = children
-        return cls(activation, names, widths, parameters, layers, plan, dict(missing))
+        parameters, layers, plan, skip = children
+        return cls(activation, names, widths, parameters, layers, plan, dict(missing), skip=skip)
 
 
 def load(path: str | Path) -> Flow:

@@ -34,6 +34,7 @@ def arrays(flow: Flow) -> State:
     }
     found = {"about": np.array(json.dumps(about))}
     found |= {f"parameters/{name}": np.asarray(getattr(flow.parameters, name)) for name in HYPERPARAMETERS}
+    found |= {} if flow.skip is None else {"skip": np.asarray(flow.skip)}
     for number, tensors in flow.kept.items():
         found |= {f"layer/{number}/{name}": np.asarray(value) for name, value in tensors.items()}
     return found
@@ -50,6 +51,7 @@ def restore(kind: type[Flow], state: State) -> Flow:
             layers.setdefault(int(number), {})[name] = jnp.asarray(value)
     module = load_activation(about["activation"])
     flow = kind(module, tuple(about["names"]), tuple(about["widths"]), parameters, layers, (), about["missing"])
+    flow.skip = jnp.asarray(state["skip"]) if "skip" in state else None
     flow.known_error = about["error"]
     return flow
 

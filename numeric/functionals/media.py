@@ -7,16 +7,27 @@ takes one evaluation of four-point brackets: (L - 1)(L - 2)/2 in all, beside the
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 from itertools import pairwise
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from numeric.brackets import Functions, Plan, entries, make_plan, pair_brackets, tensor, unique_quadruples
-from numeric.brackets.patterns import Pattern
+from numeric.brackets import (
+    Functions,
+    Pattern,
+    Plan,
+    arrangements,
+    entries,
+    make_plan,
+    pair_brackets,
+    sorted_quadruples,
+    unique_quadruples,
+)
 from numeric.errors import NumericError
 from numeric.evaluation.inputs import HYPERPARAMETERS, Parameters
 from numeric.functionals.tables import Media, Needs, Pair
@@ -96,44 +107,94 @@ def kernels(functions: Functions, plan: Plan, X: Array, own: dict[str, Array]) -
     return jnp.concatenate([start[0][None], K]), jnp.concatenate([start[1][None], Theta])
 
 
-def media(functions: Functions, need: Needs, plans: tuple[Plan, Plan], X: Array, own: dict[str, Array]) -> Media:
-    """Everything, as a pure function of the inputs and the hyperparameters."""
-    K, Theta = kernels(functions, plans[0], X, own)
+def media(
+    functions: Functions,
+    need: Needs,
+    plans: tuple[Plan, Plan],
+    X: Array,
+    own: dict[str, Array],
+    tick: Callable[[float], None] | None = None,
+) -> Media:
+    """Everything. Without `tick` a pure function, for JAX to transform; with it numbers, part by part, as NumPy arrays.
+
+    `tick` hears of the share of the work that is done.
+    """
+    K, Theta = (_kernels if tick else kernels)(functions, plans[0], X, own)
     depth, size = K.shape[0], K.shape[1]
     products = skip_products(own["xi"])
-    hidden = K[:-1]
-    wanted = sorted({p for p in need.pairs} | {(0, 0), (1, 1)})
-    two = jax.lax.map(lambda k: pair_brackets(functions, k, wanted, plans[0].pairs), hidden)
-    pad = lambda x: jnp.concatenate([x, jnp.zeros_like(x[:1])])  # noqa: E731 - no activations at the output
-    own_patterns, crossed_patterns = patterns(need.own), patterns(need.crossed)
-    within: dict[tuple[Pair, Pair], Array] = {}
+    hidden, between = K[:-1], joint(K, products)
+    steps = len(hidden) * bool(need.own) + len(between) * bool(need.crossed)
+
+    def each(plan: Plan, wanted: tuple[Pattern, ...], stack: Array) -> Any:
+        if tick is None:
+            return jax.lax.map(partial(_unique, functions, plan, wanted), stack)
+        found = []
+        for kernel in stack:
+            found.append(np.asarray(_compiled(functions, plan, wanted, kernel)))
+            tick(1 / max(steps, 1))
+        return np.stack(found)
+
+    xp: Any = jnp if tick is None else np
+    pairs = (_pairs if tick else layer_brackets)(functions, plans[0], need.pairs, hidden)
+    two = {p: _padded(xp, x) for p, x in zip(need.pairs, pairs)}
+    within: dict[tuple[Pair, Pair], Any] = {}
     if need.own:
-        assert plans[0].quadruples is not None
-        unique = jax.lax.map(partial(_unique, functions, plans[0], own_patterns), hidden)
+        wanted = patterns(need.own)
+        unique = each(plans[0], wanted, hidden).reshape(len(hidden), -1)
         for a, b in need.own:
-            within[a, b] = pad(jax.vmap(lambda u, p=a + b: tensor(u, own_patterns, p, size))(unique))
-    between: dict[tuple[Pair, Pair], Array] = {}
-    if need.crossed:
-        upper, lower = layer_pairs(depth)
-        zero = jnp.zeros((depth, depth, *[size] * 4), K.dtype)
-        if len(upper):
-            assert plans[1].quadruples is not None
-            unique = jax.lax.map(partial(_unique, functions, plans[1], crossed_patterns), joint(K, products))
-            labels = [
-                (jnp.arange(size) + (size if place < 2 else 0)).reshape([-1 if k == place else 1 for k in range(4)])
-                for place in range(4)
-            ]
-            for a, b in need.crossed:
-                found = jax.vmap(lambda u, p=a + b: entries(u, crossed_patterns, p, 2 * size, labels))(unique)
-                between[a, b] = zero.at[upper, lower].set(found)
-        else:
-            between = dict.fromkeys(need.crossed, zero)
-    return Media(K, Theta, products, own, {p: pad(x) for p, x in two.items()}, within, between)
+            within[a, b] = _padded(xp, unique[:, addresses(wanted, a + b, size, size)])
+    crossed: dict[tuple[Pair, Pair], Any] = {}
+    if need.crossed and len(between):
+        wanted = patterns(need.crossed)
+        unique = each(plans[1], wanted, between).reshape(len(between), -1)
+        place = np.full((depth, depth), len(between))  # the last row: pairs that do not occur
+        place[layer_pairs(depth)] = np.arange(len(between))
+        for a, b in need.crossed:
+            found = unique[:, addresses(wanted, a + b, size, 2 * size)]
+            crossed[a, b] = _padded(xp, found)[place]
+    elif need.crossed:
+        crossed = dict.fromkeys(need.crossed, xp.zeros((depth, depth, *[size] * 4), K.dtype))
+    if tick is None:
+        return Media(K, Theta, products, own, two, within, crossed)
+    host = {name: np.asarray(x) for name, x in own.items()}
+    return Media(np.asarray(K), np.asarray(Theta), np.asarray(products), host, two, within, crossed)
+
+
+def _padded(xp: Any, x: Any) -> Any:
+    """With zeros at the end: the output has no activations."""
+    return xp.concatenate([xp.asarray(x), xp.zeros_like(xp.asarray(x[:1]))])
+
+
+def layer_brackets(functions: Functions, plan: Plan, pairs: tuple[Pair, ...], hidden: Array) -> list[Array]:
+    """The pair brackets of every hidden layer."""
+    found = jax.lax.map(lambda k: pair_brackets(functions, k, pairs, plan.pairs), hidden)
+    return [found[p] for p in pairs]
+
+
+@lru_cache(maxsize=256)
+def addresses(wanted: tuple[Pattern, ...], pattern: Pattern, size: int, labels: int) -> np.ndarray:
+    """Where the brackets of two labels of the upper layer and two of the lower one stand in a flat list of uniques.
+
+    `labels` is `size` if both are the same layer, else twice that, the lower layer's first.
+    """
+    count, columns = len(sorted_quadruples(labels)), len(arrangements(wanted))
+    numbers = jnp.arange(count * columns).reshape(count, columns)
+    at = [
+        (jnp.arange(size) + (labels - size if place < 2 else 0)).reshape([-1 if k == place else 1 for k in range(4)])
+        for place in range(4)
+    ]
+    with jax.ensure_compile_time_eval():
+        return np.asarray(entries(numbers, wanted, pattern, labels, at))
 
 
 def _unique(functions: Functions, plan: Plan, wanted: tuple[Pattern, ...], K: Array) -> Array:
     assert plan.quadruples is not None
     return unique_quadruples(functions, K, plan.quadruples, wanted)
+
+
+_compiled = jax.jit(_unique, static_argnums=(0, 2))
+_kernels = jax.jit(kernels, static_argnums=0)
+_pairs = jax.jit(layer_brackets, static_argnums=(0, 2))
 
 
 def make_plans(
