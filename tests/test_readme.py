@@ -1,9 +1,14 @@
-"""The README's Python examples are run, and its commands exist."""
+"""The README's Python examples are run, its commands exist, its numbers are the stored or derived ones."""
 
 import doctest
+import json
 import re
 from pathlib import Path
 
+import sympy as sp
+from sympy.parsing.sympy_parser import implicit_multiplication, parse_expr, standard_transformations
+
+import derive
 from derive.cli import COMMANDS
 
 README = Path(__file__).parents[1] / "README.md"
@@ -17,3 +22,43 @@ def test_python_examples() -> None:
 def test_commands_exist() -> None:
     used = set(re.findall(r"^\s*derive ([a-z][a-z-]*)", README.read_text(), re.MULTILINE))
     assert used and used <= set(COMMANDS)
+
+
+RESULTS = json.loads(max((README.parent / "bench").glob("results-*.json")).read_text())
+ROWS = {row["what"]: row for row in RESULTS["rows"]}
+
+
+def test_table_of_tanh_is_what_is_derived() -> None:
+    """Each entry of the table of tensors, read as a formula, is the leading behaviour that `derive.exponents` gives."""
+    names = {"ℓ": "ell", "λ_W": "lambda_W", "λ_b": "lambda_b", "²": "**2", "³": "**3"}
+    cells = re.findall(r"\| (K|Θ|V|G1|D|F|H1|A|B|P|Q|R|S|T|U) \| ([^|]+?) (?=\|)", README.read_text())
+    table = derive.exponents("tanh").tensors
+    assert sorted(name.replace("Θ", "Theta") for name, _ in cells) == sorted(table)
+    for name, text in cells:
+        for sign, word in names.items():
+            text = text.replace(sign, word)
+        local = {word: sp.Symbol(word, positive=True) for word in ("ell", "lambda_W", "lambda_b")}
+        shown = parse_expr(text, local_dict=local, transformations=(*standard_transformations, implicit_multiplication))
+        found = table[name.replace("Θ", "Theta")]
+        derived = found.coefficient * sp.Symbol("ell", positive=True) ** (-found.exponent)
+        by_name = {s: sp.Symbol(s.name, positive=True) for s in derived.free_symbols}
+        assert sp.simplify(shown - derived.xreplace(by_name)) == 0, name
+
+
+def test_measured_numbers_are_the_stored_ones() -> None:
+    """Ratios to the peer and to dgemm, errors, and the number of errata."""
+    text = README.read_text()
+    found = dict(re.findall(r"(tanh|gelu|erf|relu) (\d+(?:\.\d+)?)(?: times)?", text))
+    for name in ("tanh", "gelu", "erf", "relu"):
+        ratio = ROWS[f"K, Theta: {name}, N = 1000"]["ratio"]
+        assert abs(float(found[name]) / ratio - 1) < 0.05, name
+    dgemm = re.search(r"(\d+\.\d+) times its time", text)
+    assert dgemm and abs(float(dgemm[1]) / ROWS["all 15: tanh, N = 32, 1 hidden"]["over_dgemm"] - 1) < 0.05
+    errata = re.search(r"(\d+) errata", text)
+    assert errata and int(errata[1]) == len(list((README.parent / "docs" / "errata").glob("*.md")))
+
+
+def test_notebooks_are_counted() -> None:
+    words = {7: "seven", 8: "eight", 9: "nine", 10: "ten", 11: "eleven", 12: "twelve"}
+    count = len(list((README.parent / "notebooks").glob("*.ipynb")))
+    assert f"{words[count]} stories" in README.read_text()
