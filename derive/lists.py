@@ -6,8 +6,12 @@ from collections.abc import Iterable
 
 from derive.errors import DeriveError
 
+MOST = 1000
 
-def whole_numbers(value: str | int | Iterable[int], name: str, least: int = 1) -> tuple[int, ...]:
+
+def whole_numbers(
+    value: str | int | Iterable[int], name: str, least: int = 1, most: int = 2**31 - 1
+) -> tuple[int, ...]:
     """Whole numbers, as text with commas or as a sequence.
 
     >>> whole_numbers("8, 32,128", "samples"), whole_numbers(4, "depths"), whole_numbers([2, 3], "widths")
@@ -20,6 +24,8 @@ def whole_numbers(value: str | int | Iterable[int], name: str, least: int = 1) -
         raise DeriveError(f"{name} takes whole numbers separated by commas, such as 2,4,8, not {value!r}.") from None
     if not found or min(found) < least:
         raise DeriveError(f"{name} takes whole numbers from {least} on, not {value!r}.")
+    if max(found) > most or len(found) > MOST:
+        raise DeriveError(f"{name} takes at most {MOST} whole numbers up to {most}.")
     return found
 
 

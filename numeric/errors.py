@@ -11,5 +11,9 @@ class NonFiniteFlow(NumericError):
     """The flow left the range of floating-point numbers; the message names the tensor and the layer."""
 
 
+class NonFinitePrediction(NumericError):
+    """A prediction that left the range of floating-point numbers; the message says which."""
+
+
 class MissingTensor(NumericError, AttributeError):
     """A tensor that was not asked for, or that does not exist for this activation; the message says which and why."""

@@ -14,8 +14,35 @@ from pathlib import Path
 import jax
 
 from effective_theory.folders import own_folder, user_cache
+from numeric.errors import NumericError
 
 FOLDER = "jax-programs"
+
+
+_state = {"ran": False, "forked": False}
+
+
+def _after_fork() -> None:
+    _state["forked"] = _state["ran"]
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+def check_process(wide: bool = True) -> None:
+    """Refuse what would hang or mislead: a child forked after JAX has run, 64-bit numbers switched off since."""
+    if _state["forked"]:
+        raise NumericError(
+            "This process was forked after JAX had run in its parent, which JAX does not survive: start processes with "
+            "multiprocessing.get_context('spawn')."
+        )
+    if wide and not jax.config.read("jax_enable_x64"):
+        raise NumericError(
+            "64-bit numbers have been switched off since numeric was imported (jax_enable_x64): switch them on, or "
+            "ask for dtype='float32'."
+        )
+    _state["ran"] = True
 
 
 def configure() -> None:

@@ -45,6 +45,9 @@ class Complement(sp.Function):
 
     nargs = 1
 
+    def _eval_evalf(self, prec: int) -> sp.Expr | None:
+        return sp.erfc(self.args[0])._eval_evalf(prec) if self.args[0].is_number else None
+
     def fdiff(self, argindex: int = 1) -> sp.Expr:
         return -2 * sp.exp(-(self.args[0] ** 2)) / sp.sqrt(sp.pi)
 

@@ -20,6 +20,7 @@ from typing import IO, Any, NoReturn
 
 import click
 
+from derive.cli.limits import say_when_long, whole_question
 from derive.cli.output import shown
 from derive.errors import DeriveError
 
@@ -79,8 +80,10 @@ def guarded(run: Callable[[], int]) -> NoReturn:
     stop = _Stop()
     _mend_streams()
     warnings.showwarning = _warn
+    say_when_long(stop.done)
     try:
-        code = run()
+        with whole_question():
+            code = run()
         _flush()
     except click.exceptions.Exit as end:
         code = end.exit_code

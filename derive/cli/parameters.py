@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from derive.cache import recall
+from derive.cli.limits import READING, cpu_limit
 from derive.errors import DeriveError
 from derive.lists import names
 
@@ -34,7 +35,8 @@ class ActivationName(click.ParamType):
 def _name(text: str) -> str:
     from derive.activations import activation
 
-    return activation(text).name
+    with cpu_limit(READING, f"This formula takes more than {READING:g} s to read: write a simpler one."):
+        return activation(text).name
 
 
 ACTIVATION = ActivationName()

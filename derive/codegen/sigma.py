@@ -121,7 +121,7 @@ def _piece_lines(piece: Piece, variable: str, prefix: str) -> tuple[list[str], l
     for symbol, slope in piece.inner:
         lines += printer.statement(f"{prefix}{symbol} = ", sp.horner(slope))
         printer.names[symbol] = f"{prefix}{symbol}"
-    functions = {a for form in piece.forms for a in form.atoms(sp.Function)}
+    functions = {a for form in piece.forms for a in form.atoms(sp.Function) if a.has(z) or a.free_symbols}
     for atom in sorted(functions, key=lambda a: (sp.count_ops(a), str(a))):
         name = f"{prefix}f{len(printer.names) - len(piece.inner) - 1}"
         lines += printer.statement(f"{name} = ", atom)
@@ -129,7 +129,7 @@ def _piece_lines(piece: Piece, variable: str, prefix: str) -> tuple[list[str], l
     plain = Printer(printer.names | {z: where})
     blocks = []
     for order, form in enumerate(piece.forms):
-        constant = not form.free_symbols and not form.atoms(sp.Function)
+        constant = not form.free_symbols
         head = f"{prefix}s = "
         if constant:
             block = [f"            {head}jnp.full_like(z, {number(form)})"]
@@ -157,7 +157,7 @@ def _function_source(activation: Activation, pieces: list[Piece]) -> str:
         if len(pieces) > 1:
             low = f"jnp.maximum(z, {kinks[i - 1]})" if i else "z"
             variable = low if i == len(kinks) else f"jnp.minimum({low}, {kinks[i]})"
-            if any(form.has(z) or form.atoms(sp.Function) for form in piece.forms):
+            if any(form.free_symbols for form in piece.forms):
                 lines.append(f"    {prefix}z = {variable}")
             variable = f"{prefix}z"
         shared, blocks = _piece_lines(piece, variable, prefix)

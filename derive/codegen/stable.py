@@ -27,6 +27,11 @@ class Primitive(sp.Function):
     is_real = True
 
     @classmethod
+    def eval(cls, u: sp.Expr) -> sp.Expr | None:
+        """Of a number it is a number, which the printer writes as one."""
+        return cls.definition(u) if u.is_number else None
+
+    @classmethod
     def definition(cls, u: sp.Expr) -> sp.Expr:
         raise AssertionError(cls)
 

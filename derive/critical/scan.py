@@ -42,11 +42,23 @@ def evaluator(expression: sp.Expr) -> Function:
         with np.errstate(all="ignore"):
             values = np.array(np.broadcast_to(np.asarray(fast(points), dtype=float), points.shape))
         for index in np.flatnonzero(~np.isfinite(values)):
-            with mpmath.workdps(20):
-                values[index] = float(mpmath.mpf(slow(mpmath.mpf(float(points[index])))))
+            values[index] = _slowly(slow, float(points[index]))
         return values
 
     return evaluate
+
+
+def _slowly(function: Callable[[mpmath.mpf], mpmath.mpf], point: float) -> float:
+    """By mpmath, with digits enough that a difference such as log(1 + exp(-|z|)) does not vanish; infinite at worst."""
+    for digits in (20, 40 + int(min(abs(point), 2000))):
+        with mpmath.workdps(digits):
+            try:
+                return float(mpmath.mpf(function(mpmath.mpf(point))))
+            except (ZeroDivisionError, ValueError):
+                continue
+            except (OverflowError, TypeError):
+                break
+    return math.inf
 
 
 @dataclass

@@ -9,14 +9,16 @@ factor L^(p_perp - 1) makes of order one: PDLT (10.74), (infinity.29), (infinity
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any
 
 import sympy as sp
 
 from derive.errors import DeriveError
+from derive.given import number
 from derive.notation import P_PERP
 from derive.symbols import L, ell, lambda_b, lambda_W
+
+LARGEST_EXPONENT = 100
 
 
 @dataclass(frozen=True)
@@ -59,11 +61,12 @@ def power_law(bias: Any, weight: Any) -> LearningRates:
     """lambda_b^(l) = lambda_b l^(-bias), lambda_W^(l) = lambda_W l^(-weight), with rational exponents."""
     exponents = []
     for exponent in (bias, weight):
-        try:
-            fraction = Fraction(str(exponent))
-        except ValueError:
-            raise DeriveError(f"a learning rate's exponent is a rational number, not {exponent!r}") from None
-        exponents.append(sp.Rational(fraction.numerator, fraction.denominator))
+        found = number(exponent, "a learning rate's exponent")
+        if not found.is_Rational or abs(found) > LARGEST_EXPONENT or found.q > LARGEST_EXPONENT:
+            raise DeriveError(
+                f"a learning rate's exponent is a rational number up to {LARGEST_EXPONENT} in size, not {exponent!r}"
+            )
+        exponents.append(found)
     return LearningRates(exponents[0], exponents[1], sp.S.Zero, f"power({exponents[0]},{exponents[1]})")
 
 

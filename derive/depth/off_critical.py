@@ -202,6 +202,8 @@ class _Evaluator:
             for base, power in term.as_powers_dict().items():
                 if isinstance(base, Bracket):
                     product *= self.bracket(base) ** int(power)
+                elif base == symbols.K:
+                    product *= self.star ** (mpmath.mpf(int(power.p)) / int(power.q))
                 else:
                     product *= mpmath.mpf(str(sp.N(self.constants.get(base, base), DIGITS + 5))) ** int(power)
             total += product

@@ -47,6 +47,8 @@ def parse_bracket(pattern: str) -> sp.Expr:
             raise FormulaError(f"{word!r} asks for more than {MAX_ORDER} derivatives.")
         if found["kind"] == "z" and (primes or order):
             raise FormulaError(f"{word!r}: z insertions have no derivatives.")
+        if found["power"] is not None and int(found["power"]) == 0:
+            raise FormulaError(f"{word!r} is 1: a power is at least 1.")
         label = int(found["label"])
         atom = Sigma(label, primes + order) if found["kind"] == "s" else Z(label)
         atoms += [atom] * int(found["power"] or 1)

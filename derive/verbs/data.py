@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from numeric.trained import Algorithm
 
 ALGORITHMS = ("flow", "descent", "two-step", "momentum")
+LARGEST_DEPTH = 10_000
 LOSSES = ("mse", "cross-entropy")
 TOLERANCE = 1e-8
 """Of the four-point brackets, relative: far below what the next order in 1/n changes."""
@@ -247,7 +248,7 @@ def depth_study(
     Learning rates, ratios and widths are exact at each depth, for the mean norm of the training inputs and the mean
     square of their targets.
     """
-    layers = whole_numbers(depths, "--depths")
+    layers = whole_numbers(depths, "--depths", most=LARGEST_DEPTH)
     targets = (target,) if isinstance(target, str) else tuple(target)
     read = load_data(data, test, targets)
     if read.test_targets is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -18,6 +19,11 @@ from derive.layout import Block, Equation
 from derive.results import Result
 
 
+def finite_or_none(value: float) -> float | None:
+    """None where a number leaves the range of float64: its digits say it all the same."""
+    return value if math.isfinite(value) else None
+
+
 @dataclass(frozen=True)
 class Expectation(Result):
     """<pattern>: `form` is the closed form or None; `number` the evaluation where K was given, to `digits` digits."""
@@ -32,7 +38,7 @@ class Expectation(Result):
     @property
     def value(self) -> float | None:
         """The number in double precision."""
-        return None if self.number is None else float(self.number.value)
+        return None if self.number is None else finite_or_none(float(self.number.value))
 
     def to_json(self) -> dict[str, object]:
         shown = None
@@ -46,7 +52,7 @@ class Expectation(Result):
             "exact_latex": None if self.form is None else sp.latex(self.form),
             "value": self.value,
             "digits": shown,
-            "error": None if self.number is None else float(self.number.error),
+            "error": None if self.number is None else finite_or_none(float(self.number.error)),
             **({} if self.ball is None else {"ball": list(self.ball)}),
         }
 

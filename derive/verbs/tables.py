@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,10 +28,9 @@ def read_table(path: str | Path) -> tuple[list[str], list[list[float]]]:
     try:
         with Path(path).open(newline="", encoding="utf-8-sig") as file:
             rows = [row for row in csv.reader(file) if any(cell.strip() for cell in row)]
-    except (OSError, UnicodeDecodeError) as error:
-        raise DeriveError(
-            f"Cannot read {path}: {getattr(error, 'strerror', None) or 'it is not a text file'}."
-        ) from None
+    except (OSError, ValueError, csv.Error) as error:  # ValueError: bytes that are no text, a name with a null in it
+        reason = str(error) if isinstance(error, csv.Error) else "it is not a text file"
+        raise DeriveError(f"Cannot read {path}: {getattr(error, 'strerror', None) or reason}.") from None
     if len(rows) < 2:
         raise DeriveError(f"{path} needs a header and at least one row.")
     names = [name.strip() for name in rows[0]]
@@ -41,10 +41,20 @@ def read_table(path: str | Path) -> tuple[list[str], list[list[float]]]:
         if len(row) != len(names):
             raise DeriveError(f"Row {number} of {path} has {len(row)} cells, the header has {len(names)}.")
         try:
-            values.append([float(cell) for cell in row])
+            values.append([_cell(cell) for cell in row])
         except ValueError as error:
             raise DeriveError(f"Row {number} of {path}: {error}.") from None
     return names, values
+
+
+def _cell(text: str) -> float:
+    """A finite number."""
+    if len(text) > 100:
+        raise ValueError(f"a cell of {len(text)} characters is no number")
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(f"{text.strip()!r} is no finite number")
+    return value
 
 
 def load_data(data: str | Path, test: str | Path, targets: Sequence[str]) -> DataSet:

@@ -39,6 +39,7 @@ from numeric.evaluation.layers import Run
 from numeric.evaluation.memory import needs, rows_within
 from numeric.evaluation.results import Flow
 from numeric.functionals import evaluation as residual
+from numeric.runtime import check_process
 from numeric.subscripts import Steps
 
 TOLERANCE = {jnp.float64: 1e-10, jnp.float32: 1e-5}
@@ -96,9 +97,10 @@ def flow(
     >>> [round(float(x), 6) for x in f.K[0]]
     [0.273676, 0.160238]
     """
+    kind = read_dtype(dtype)
+    check_process(wide=kind is jnp.float64)
     module = load(activation)
     functions, steps = module.FUNCTIONS, module.STEPS
-    kind = read_dtype(dtype)
     inputs = read_inputs(X, kind)
     depth = read_depth(depth)
     widths = read_widths(1 if width is None else width, depth, inputs.shape[1])

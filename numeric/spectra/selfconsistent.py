@@ -18,6 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from numeric.errors import NumericError
+from numeric.given import finite
 from numeric.spectra.eigensystem import Array
 
 
@@ -81,8 +82,9 @@ def learnability(
     count = np.ones_like(lam) if multiplicities is None else np.asarray(multiplicities, float)
     if lam.ndim != 1 or count.shape != lam.shape:
         raise NumericError("eigenvalues and multiplicities are two lists of the same length")
-    if not np.all(np.isfinite(lam)) or lam.min() < 0 or ridge < 0 or (tail or 0.0) < 0:
-        raise NumericError("eigenvalues, ridge and tail must be finite and not negative")
+    finite(ridge, "The ridge", least=0)
+    if not np.all(np.isfinite(lam)) or lam.min() < 0 or not 0 <= (tail or 0.0) < np.inf:
+        raise NumericError("eigenvalues and tail must be finite and not negative")
     points = np.inf if tail is not None else float(count.sum())
     ridge_like = ridge + (tail or 0.0)
     rank = float(count[lam > 0].sum())

@@ -29,6 +29,7 @@ from numeric.empirical import empirical_ntk
 from numeric.ensemble.networks import Networks, Params
 from numeric.errors import NumericError
 from numeric.evaluation.flow import flow
+from numeric.given import finite, whole
 from numeric.studies.fit import PowerLaw, power_law
 from numeric.trained.frozen_kernel import FrozenKernelTraining
 
@@ -61,6 +62,13 @@ class Study:
     seed: int = 0
 
     def __post_init__(self) -> None:
+        whole(self.seed, "The seed", most=2**63 - 1)
+        for name, most in (("depth", 1000), ("networks", 10**6), ("steps", 10**6), ("train", 1000), ("test", 1000)):
+            whole(getattr(self, name), name, most=most)
+        whole(max(self.widths, default=1), "A width", most=10**5)
+        finite(self.rate, "The rate")
+        for name in ("C_b", "C_W", "lambda_b", "lambda_W"):
+            finite(getattr(self, name), name, least=0)
         if len(set(self.widths)) < 2 or min(self.widths) < 1 or self.networks < 2:
             raise NumericError("a study needs at least two different widths and two networks of each")
         if self.depth < 2 or self.train < 1 or not 0 < self.rate < 2:

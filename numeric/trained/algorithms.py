@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from numeric.errors import NumericError
+from numeric.given import finite
 from numeric.trained.modes import TrainingModes
 
 Memory = tuple[Any, ...]
@@ -109,6 +110,9 @@ class GradientDescent(Algorithm):
 
     eta: float
 
+    def __post_init__(self) -> None:
+        finite(self.eta, "The learning rate", above=0)
+
     def update(self, memory: Memory, gradient: Any, step: int) -> tuple[Memory, Any]:
         return (), self.eta * gradient
 
@@ -154,6 +158,10 @@ class Momentum(Algorithm):
     nesterov: bool = False
     memory_size = 1
 
+    def __post_init__(self) -> None:
+        finite(self.eta, "The learning rate", above=0)
+        finite(self.mu, "The momentum")
+
     def update(self, memory: Memory, gradient: Any, step: int) -> tuple[Memory, Any]:
         velocity = self.mu * memory[0] + gradient
         return (velocity,), self.eta * (gradient + self.mu * velocity if self.nesterov else velocity)
@@ -166,7 +174,7 @@ class Schedule(Algorithm):
     etas: Sequence[float]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "etas", tuple(float(rate) for rate in self.etas))
+        object.__setattr__(self, "etas", tuple(finite(rate, "A learning rate") for rate in self.etas))
 
     @property
     def stages(self) -> int:  # type: ignore[override]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from numeric.errors import NumericError
+from numeric.given import finite
 
 ADVICE = "remove one of them or pass rcond=1e-10 to leave such modes untrained"
 
@@ -60,8 +61,9 @@ def modes_of(
     block = np.asarray(kernel, dtype=float)
     if not np.isfinite(block).all():
         raise NumericError("The training NTK holds values that are not finite.")
-    if ridge < 0:
-        raise NumericError("The ridge cannot be negative.")
+    finite(ridge, "The ridge", least=0)
+    if rcond is not None:
+        finite(rcond, "rcond", least=0, below=1)
     h, U = np.linalg.eigh((block + block.T) / 2)
     h = (np.maximum(h, 0.0) if singular else h) + ridge
     if singular:

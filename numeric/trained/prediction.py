@@ -20,6 +20,7 @@ from effective_theory.files import write_file
 from numeric.errors import NumericError
 from numeric.evaluation.results import Flow
 from numeric.generated.training import PARTS
+from numeric.given import stays_finite
 from numeric.trained.algorithms import Algorithm, GradientFlow
 from numeric.trained.finite import FiniteWidth
 from numeric.trained.infinite import KernelPrediction, kernel_prediction
@@ -65,12 +66,12 @@ class Prediction:
     @cached_property
     def mean_infinite(self) -> np.ndarray:
         """(10.40) on the test inputs."""
-        return self.kernel.mean(self.algorithm, self.time, inputs=self.test)
+        return stays_finite(self.kernel.mean(self.algorithm, self.time, inputs=self.test), "The mean prediction")
 
     @cached_property
     def covariance_infinite(self) -> np.ndarray:
         """(10.41) on the test inputs."""
-        return self.kernel.covariance(self.algorithm, self.time, inputs=self.test)
+        return stays_finite(self.kernel.covariance(self.algorithm, self.time, inputs=self.test), "The covariance")
 
     @cached_property
     def finite(self) -> FiniteWidth | StepwiseFinite:
@@ -98,13 +99,13 @@ class Prediction:
         parts = {"NTK": self.mean_infinite}
         for name, value in self.finite.mean_parts.items():
             own = np.swapaxes(value[..., self.test], -1, -2) / self.width
-            parts[name] = own.reshape(self.mean_infinite.shape)
+            parts[name] = stays_finite(own.reshape(self.mean_infinite.shape), f"The correction {name}")
         return {name: parts[name] for name in PARTS}
 
     @cached_property
     def mean(self) -> np.ndarray:
         """(infinity.160) with the NLO mean of the NTK, on the test inputs."""
-        return np.asarray(sum(self.parts.values()))
+        return stays_finite(np.asarray(sum(self.parts.values())), "The mean prediction")
 
     @cached_property
     def covariance(self) -> np.ndarray:
@@ -113,7 +114,7 @@ class Prediction:
         correction = self._each(lambda finite: finite.covariance()[:, :, self.test][..., self.test]) / self.width
         infinite = self.covariance_infinite[..., None, None, :, :]
         total = np.eye(outputs)[:, :, None, None] * infinite + correction
-        return total[..., 0, 0, :, :] if self.kernel.y.ndim == 1 else total
+        return stays_finite(total[..., 0, 0, :, :] if self.kernel.y.ndim == 1 else total, "The covariance")
 
     @cached_property
     def ntk_change(self) -> np.ndarray:
