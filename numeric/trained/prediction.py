@@ -22,6 +22,7 @@ from numeric.evaluation.results import Flow
 from numeric.generated.training import PARTS
 from numeric.given import stays_finite
 from numeric.trained.algorithms import Algorithm, GradientFlow
+from numeric.trained.error import FINITE, INFINITE, checked, prediction_error
 from numeric.trained.finite import FiniteWidth
 from numeric.trained.infinite import KernelPrediction, kernel_prediction
 from numeric.trained.projectors import Projectors
@@ -46,6 +47,23 @@ class Prediction:
     algorithm: Algorithm
     test: tuple[int, ...]
     time: Times | None = None
+    rcond: float | None = None
+
+    @cached_property
+    def error(self) -> dict[str, float]:
+        """{"mean": ..., "covariance": ...}: the largest numerical error over the test inputs, in the answer's units.
+
+        The flow's errors (`f.error`) carried through training: see `numeric.trained.error`. It is no bound, and says
+        nothing of what the theory leaves out (the next order in 1/n).
+        """
+        finite = FINITE if "U" in getattr(self.flow, "names", ()) else ()
+        return prediction_error(self, (*INFINITE, *finite))
+
+    def plain(self, name: str) -> np.ndarray:
+        """`mean`, `covariance` or one of the infinite ones, without a look at its error."""
+        if name == "mean":
+            return np.asarray(sum(self.parts.values()))
+        return self._covariance() if name == "covariance" else np.asarray(getattr(self, name))
 
     @property
     def width(self) -> float:
@@ -66,12 +84,19 @@ class Prediction:
     @cached_property
     def mean_infinite(self) -> np.ndarray:
         """(10.40) on the test inputs."""
+        self._check()
         return stays_finite(self.kernel.mean(self.algorithm, self.time, inputs=self.test), "The mean prediction")
 
     @cached_property
     def covariance_infinite(self) -> np.ndarray:
         """(10.41) on the test inputs."""
+        self._check()
         return stays_finite(self.kernel.covariance(self.algorithm, self.time, inputs=self.test), "The covariance")
+
+    def _check(self) -> None:
+        """Training that does not converge has no end to predict, at infinite width as well."""
+        if self.time is None and self.algorithm.masks(len(self.kernel.train)) is None:
+            self.algorithm.check(self.kernel.modes.h)
 
     @cached_property
     def finite(self) -> FiniteWidth | StepwiseFinite:
@@ -83,8 +108,7 @@ class Prediction:
             if isinstance(t, np.ndarray):
                 raise NumericError("At finite width ask for the times of a schedule of batches one by one.")
             return StepwiseFinite(self.flow, self.kernel, self.algorithm, t)
-        if t is None:
-            self.algorithm.check(self.kernel.modes.h)
+        self._check()
         return FiniteWidth(self.flow, self.kernel, Projectors(self.algorithm, self.kernel.modes.h, t))
 
     def _each(self, ask: Callable[[FiniteWidth | StepwiseFinite], np.ndarray]) -> np.ndarray:
@@ -105,11 +129,14 @@ class Prediction:
     @cached_property
     def mean(self) -> np.ndarray:
         """(infinity.160) with the NLO mean of the NTK, on the test inputs."""
-        return stays_finite(np.asarray(sum(self.parts.values())), "The mean prediction")
+        return checked(self, "mean", stays_finite(self.plain("mean"), "The mean prediction"))
 
     @cached_property
     def covariance(self) -> np.ndarray:
         """(infinity.166) to order 1/n on the test inputs."""
+        return checked(self, "covariance", self._covariance())
+
+    def _covariance(self) -> np.ndarray:
         outputs = self.finite.outputs
         correction = self._each(lambda finite: finite.covariance()[:, :, self.test][..., self.test]) / self.width
         infinite = self.covariance_infinite[..., None, None, :, :]
@@ -191,4 +218,4 @@ def predict(
     chosen = set(kernel.train)
     test = tuple(k for k in range(len(kernel.theta)) if k not in chosen)
     algorithm = algorithm or GradientFlow()
-    return Prediction(flow, kernel, algorithm, test, check_time(algorithm, time))
+    return Prediction(flow, kernel, algorithm, test, check_time(algorithm, time), rcond)
