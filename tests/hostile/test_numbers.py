@@ -70,9 +70,7 @@ def test_a_number_beyond_floats_keeps_its_digits() -> None:
     assert found["value"] is None and str(found["digits"]).endswith("e+868")
 
 
-@pytest.mark.parametrize(
-    "rates", ["power(1e99999999,0)", "power(1/0,1)", "power(nan,0)", "power(101,0)"]
-)
+@pytest.mark.parametrize("rates", ["power(1e99999999,0)", "power(1/0,1)", "power(nan,0)", "power(101,0)"])
 def test_exponents_of_learning_rates(rates: str) -> None:
     with pytest.raises(DeriveError):
         derive.exponents("tanh", rates)
