@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from derive.verbs.expectation import expect
     from derive.verbs.files import generate, report
     from derive.verbs.kernels import learnability, ntk_study
+    from derive.verbs.scale import scale_study
 
 __version__ = "0.2.0"
 
@@ -52,6 +53,7 @@ _HOMES = {
     "recommend": "derive.verbs.design",
     "recursion": "derive.verbs.equations",
     "report": "derive.verbs.files",
+    "scale_study": "derive.verbs.scale",
     "starpolation": "derive.verbs.depth",
 }
 
@@ -78,6 +80,7 @@ __all__ = [
     "recommend",
     "recursion",
     "report",
+    "scale_study",
     "starpolation",
 ]
 

@@ -25,6 +25,7 @@ COMMANDS = {
     "starpolation": "interpolation and extrapolation between two training inputs",
     "depth-study": "test loss of a data set against depth, as bias and variance",
     "report": "derivation reports: self-contained HTML, Markdown, LaTeX",
+    "scale-study": "the best learning rate and a coordinate check against width, on real networks",
     "ntk-study": "trained networks against their linearization, over widths",
     "learnability": "eigenvalues of a network's kernel and what n samples learn of each mode",
 }

@@ -13,6 +13,7 @@ from effective_theory.files import write_file
 from numeric.spectra.sampled import MeasuredLearnability
 from numeric.spectra.selfconsistent import LearnabilityPrediction
 from numeric.studies.linearization import Summary
+from numeric.studies.scale import ScaleSummary
 
 LABELS = {
     "f_gap": r"$\sup_t |f_t - f_t^{\mathrm{lin}}|$",
@@ -35,6 +36,34 @@ def study_figure(summaries: dict[str, Summary], title: str, path: Path) -> None:
     axes.set(xscale="log", yscale="log", xlabel="width n", title=title)
     axes.legend(fontsize=8)
     _save(figure, path)
+
+
+def scale_figure(summaries: list[ScaleSummary], powers: tuple[int, ...], title: str, path: Path) -> None:
+    """Mean loss against learning rate for each width, one panel a parametrization, and a coordinate check beside."""
+    schemes = list(dict.fromkeys(s.scheme for s in summaries))
+    figure = Figure(figsize=(4 * (len(schemes) + 1), 4), layout="constrained")
+    panels = figure.subplots(1, len(schemes) + 1)
+    widths = sorted({s.width for s in summaries})
+    for axes, scheme in zip(panels, schemes):
+        for s in (x for x in summaries if x.scheme == scheme):
+            losses = [loss if np.isfinite(loss) else np.nan for loss in s.losses]
+            axes.plot(powers, losses, "o-", color=f"C{widths.index(s.width)}", ms=3, label=f"n = {s.width}")
+        axes.set(yscale="log", xlabel=r"$\log_2(\eta/\eta_0)$", ylabel="loss", title=_scheme_title(scheme))
+        axes.legend(fontsize=7)
+    for k, scheme in enumerate(schemes):
+        own = [x for x in summaries if x.scheme == scheme]
+        place = [x.width for x in own]
+        panels[-1].plot(
+            place, [x.hidden_change for x in own], f"C{k}o-", ms=3, label=f"hidden, {_scheme_title(scheme)}"
+        )
+        panels[-1].plot(place, [x.ntk_change for x in own], f"C{k}s--", ms=3, label=f"NTK, {_scheme_title(scheme)}")
+    panels[-1].set(xscale="log", yscale="log", xlabel="width n", title=f"{title}: change in training")
+    panels[-1].legend(fontsize=7)
+    _save(figure, path)
+
+
+def _scheme_title(scheme: str) -> str:
+    return scheme if scheme == "standard" else f"s = {float(scheme):g}"
 
 
 def learnability_figure(

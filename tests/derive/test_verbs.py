@@ -36,10 +36,11 @@ EXAMPLES = {
     "starpolation": ["relu"],
     "depth-study": ["data.csv", "--test", "test.csv", "--target", "y", "--activations", "relu", "--depths", "2,3"],
     "report": ["linear", "-o", "reports"],
+    "scale-study": "linear --widths 4,8 --networks 2 --steps 2 --powers -1,0 --s 1 --depth 2 -o study".split(),
     "ntk-study": ["linear", "--widths", "4,8", "--networks", "2", "--steps", "5", "-o", "study"],
     "learnability": ["relu", "--depth", "2", "--dimension", "3", "--samples", "2,4", "--C-b", "0"],
 }
-LONG = {"report", "ntk-study"}
+LONG = {"report", "scale-study", "ntk-study"}
 """Their answers are compared by `make verify`."""
 FORMS = {"as_json", "latex", "form"}
 """Options that choose how the answer is printed; they are no arguments of the verb."""
