@@ -92,7 +92,7 @@ def scale_study(
 
     `s` lists parametrizations, numbers from 0 (NTK) to 1 (maximal update) and "standard"; learning rates are 2^k eta_0
     for k in `powers`, eta_0 = 1/(largest eigenvalue of Theta). Finished widths are kept in the folder `output`; the
-    same call goes on where it stopped. `progress` is called with what is done, how much there is, and what was done last.
+    same call goes on where it stopped. `progress` is called with what is done, how much there is, and the last one.
     """
     chosen = tuple(sorted(set(whole_numbers(widths, "--widths", 2))))
     grid = tuple(sorted(set(whole_numbers(powers, "--powers", -30))))

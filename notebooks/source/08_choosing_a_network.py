@@ -11,7 +11,7 @@ import numpy as np
 
 import derive
 
-ACTIVATION, DEPTH, WIDTH, INPUTS = "tanh(3*z/2)", 50, 64, 4
+ACTIVATION, DEPTH, WIDTH, INPUTS = "tanh(2*z/3)", 50, 64, 4
 found = derive.recommend(ACTIVATION, DEPTH, width=WIDTH, inputs=INPUTS)
 print(f"C_b = {found.C_b}, C_W = {found.C_W}")
 for note in found.notes:
@@ -40,8 +40,8 @@ print("width for 10 %:", found.width, "  best L/n:", round(found.aspect_ratio, 3
 
 # %% [markdown]
 # ## From the answer to a network
-# `found.code("flax")`, or `derive recommend ... --format flax`, is a module that runs as it stands (PyTorch, Equinox and
-# Keras too).
+# `found.code("flax")`, or `derive recommend ... --format flax`, is a module that runs as it stands (PyTorch, Equinox
+# and Keras too).
 
 # %%
 code = found.code("flax")
