@@ -91,8 +91,8 @@ print(f"loss: {ours[0]:.3g} at the start, {ours[-1]:.3g} after {len(ours)} steps
 
 # %% [markdown]
 # ## The same network with the framework's defaults
-# Dense layers as Flax initializes them (variance 1/fan-in, zero biases) and one learning rate for all parameters, the best
-# of several.
+# Dense layers as Flax initializes them (variance 1/fan-in, zero biases) and one learning rate for all parameters,
+# the best of several.
 
 # %%
 import flax.linen as nn
