@@ -102,7 +102,7 @@ def all_tensors(speed: float, quick: bool) -> list[dict[str, Any]]:
     jobs += [] if quick else [("tanh", 32, 1, 1e-8), ("gelu", 32, 1, 1e-12)]
     for name, size, hidden, tolerance in jobs:
         X = generator.normal(size=(size, 64))
-        settings = {"C_b": 0.0, "C_W": 1.0, "tolerance": tolerance, "layers": "last"}
+        settings = {"C_b": 0.0, "C_W": 1.0, "lambda_b": 1, "lambda_W": 1, "tolerance": tolerance, "layers": "last"}
         first, seconds, f = best(lambda n=name, x=X, h=hidden, s=settings: flow(n, x, h + 1, 64, **s), 2)
         row = {"what": f"all 15: {name}, N = {size}, {hidden} hidden", "first": first, "seconds": seconds}
         row["tolerance"] = tolerance
@@ -142,7 +142,7 @@ import time; start = time.perf_counter()
 import numpy as np
 from numeric import flow
 imported = time.perf_counter()
-f = flow("tanh", np.random.default_rng(1).normal(size=(8, 64)), 11, 64, C_b=0.0, C_W=1.0, tolerance=1e-8)
+f = flow("tanh", np.random.default_rng(1).normal(size=(8, 64)), 11, 64, 0.0, 1.0, 1.0, 1.0, tolerance=1e-8)
 f.U.block_until_ready()
 print(imported - start, time.perf_counter() - imported)
 """
@@ -172,8 +172,10 @@ def sampling(seconds_budget: float = 20.0) -> dict[str, Any]:
     """
     X = np.random.default_rng(2).normal(size=(4, 8))
     width, outputs = 64, 64
-    f = flow("tanh", X, depth=3, width=width, C_b=0.0, C_W=1.0, tensors="V")
-    _, ours, _ = best(lambda: flow("tanh", X, depth=3, width=width, C_b=0.0, C_W=1.0, tensors="V").V, 2)
+    f = flow("tanh", X, depth=3, width=width, C_b=0.0, C_W=1.0, lambda_b=1, lambda_W=1, tensors="V")
+    _, ours, _ = best(
+        lambda: flow("tanh", X, depth=3, width=width, C_b=0.0, C_W=1.0, lambda_b=1, lambda_W=1, tensors="V").V, 2
+    )
 
     @jax.jit
     def batch(key: jax.Array) -> jax.Array:

@@ -69,7 +69,7 @@ class Stored:
     rows: Rows | None = None
 
     def __getitem__(self, letters: str) -> jax.Array:
-        orders: Pattern = tuple(self.pattern[letters.index(axis)] for axis in AXES)  # type: ignore[assignment]
+        orders: Pattern = tuple(self.pattern[letters.index(axis)] for axis in AXES)
         labels = [_labels(axis, 4, self.size, self.rows) for axis in AXES]
         return entries(self.unique, self.patterns, orders, self.size, labels)
 

@@ -48,7 +48,6 @@ def test_the_wheel_in_an_empty_environment(built, tmp_path):
     run([str(python), "-m", "pip", "install", "-q", "--no-deps", "--no-index", str(wheel)], tmp_path)
     site = Path(run([str(python), "-c", "import site; print(site.getsitepackages()[0])"], tmp_path).strip())
     ours = [Path(p) for p in sys.path if p.endswith("site-packages")]
-    (site / "dependencies.py").write_text("")
     here = tmp_path / "work"
     here.mkdir()
     (here / "data.csv").write_text("a,b,y\n1,0,1\n0,1,-1\n")
@@ -67,7 +66,8 @@ def test_the_wheel_in_an_empty_environment(built, tmp_path):
 
 @pytest.mark.slow
 def test_the_sdist_is_whole(built):
-    names = tarfile.open(next(built.glob("*.tar.gz"))).getnames()
+    with tarfile.open(next(built.glob("*.tar.gz"))) as file:
+        names = file.getnames()
     for wanted in ("LICENSE", "README.md", "pyproject.toml", "derive/py.typed", "numeric/generated/tanh.py"):
         assert any(name.endswith(f"/{wanted}") for name in names), wanted
 

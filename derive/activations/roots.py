@@ -196,7 +196,7 @@ def _isolated(function: sp.Expr) -> list[tuple[float, float]]:
     raise FormulaError(f"The zeros of {function} are too many to be isolated: the formula's kinks are unclear.")
 
 
-def _narrowed(value, a: float, b: float, sign: int) -> tuple[float, float]:  # type: ignore[no-untyped-def]
+def _narrowed(value, a: float, b: float, sign: int) -> tuple[float, float]:
     """Bisected while the signs are certain."""
     for _ in range(60):
         middle = a + (b - a) * 0.4871

@@ -115,7 +115,7 @@ def strip(expression: sp.Expr) -> float:
     return float(nearest)
 
 
-def _newton(f, slope, start: mpmath.mpc) -> mpmath.mpc | None:  # type: ignore[no-untyped-def]
+def _newton(f, slope, start: mpmath.mpc) -> mpmath.mpc | None:
     point = start
     for _ in range(40):
         try:

@@ -84,7 +84,7 @@ class LineIntegral:
             for left, right in self._sections(a, b):
                 function, error = self._simplest(first + i, left, right, tolerance)
 
-                def integrand(x, analytic, function=function):  # type: ignore[no-untyped-def]
+                def integrand(x, analytic, function=function):
                     return function(x, analytic) * (-((x - m) ** 2) * half).exp()
 
                 total += flint.acb.integral(

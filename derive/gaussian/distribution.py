@@ -214,4 +214,4 @@ def activations_of(activation: object, names: set[str]) -> dict[str, Activation]
         if missing:
             raise DeriveError(f"The bracket holds {', '.join(sorted(missing))}, for which no activation was given.")
         return {name: make(activation[name]) for name in names}
-    return {name: make(activation) for name in names}  # type: ignore[arg-type]
+    return {name: make(activation) for name in names}

@@ -67,7 +67,7 @@ def make_plan(
     K: np.ndarray,
     tolerance: float = 1e-9,
     highest_order: int = 5,
-    patterns: tuple[tuple[int, int, int, int], ...] = PATTERNS,
+    patterns: tuple[tuple[int, ...], ...] = PATTERNS,
     margin: float = 1.0,
 ) -> Plan:
     """Plan pairs (to `tolerance` * 1e-4, at least 1e-13) and quadruples of these patterns (none: pairs only)."""

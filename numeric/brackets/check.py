@@ -44,7 +44,7 @@ def quadruple_errors(
     measured is infinite.
     """
     K = np.asarray(K, dtype=float)
-    patterns = tuple(tuple(sorted(p)) for p in patterns)  # type: ignore[misc]
+    patterns = tuple(tuple(sorted(p)) for p in patterns)
     if plan.route == "linear":
         return dict.fromkeys(patterns, float(plan.error))
     labels = _sample(K, inputs, seed)

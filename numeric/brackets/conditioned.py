@@ -24,7 +24,7 @@ from jax import Array
 from numeric.brackets.functions import Functions
 from numeric.brackets.hermite import gaussian_weights, hermite_rows
 
-Pattern = tuple[int, int, int, int]
+Pattern = tuple[int, ...]
 FLOOR = 1e-14  # relative to the label's own variance: adding so little changes nothing, and no ratio blows up
 
 

@@ -52,11 +52,11 @@ def quadruple_slots(labels: np.ndarray, size: int) -> np.ndarray:
 
 def _columns(patterns: tuple[Pattern, ...], pattern: Pattern) -> np.ndarray:
     """Code of the permutation that sorts the labels -> column of `arrangements` with the orders so permuted."""
-    index = {p: i for i, p in enumerate(arrangements(tuple(sorted(p)) for p in patterns))}  # type: ignore[misc]
+    index = {p: i for i, p in enumerate(arrangements(tuple(sorted(p)) for p in patterns))}
     columns = np.zeros(256, dtype=np.int32)
     for order in permutations(range(4)):
         code = sum(slot * 4 ** (3 - place) for place, slot in enumerate(order))
-        columns[code] = index[tuple(pattern[slot] for slot in order)]  # type: ignore[index]
+        columns[code] = index[tuple(pattern[slot] for slot in order)]
     return columns
 
 

@@ -56,7 +56,7 @@ def _odd(functions: Functions, a: Array, b: Array, c: Array) -> Array:
     return mu * nu * np.sqrt(2 / np.pi) * (c / jnp.sqrt(b) + jnp.sqrt(a))
 
 
-def _differentiated(function, x: int, y: int, z: int):  # type: ignore[no-untyped-def]
+def _differentiated(function, x: int, y: int, z: int):
     for argument, times in ((2, x), (0, y), (1, z)):
         for _ in range(times):
             function = jax.grad(function, argument)
@@ -127,7 +127,7 @@ def _rule(key: tuple) -> list[Term] | None:
     return [t for t in terms if not _vanishes(t[2])]
 
 
-def _vanishes(key) -> bool:  # type: ignore[no-untyped-def]
+def _vanishes(key) -> bool:
     given, powers, signs = key
     return (sum(powers) + len(signs)) % 2 == 1 or any(powers[i] for i in given)
 
@@ -151,7 +151,7 @@ def _program(
             if number and not _vanishes(((), powers, signs)):
                 terms.append((number, None, ((), powers, signs)))
         wanted["output", request] = terms
-    program = Program(lambda key: wanted[key] if key[0] == "output" else _rule(key))  # type: ignore[index,arg-type]
+    program = Program(lambda key: wanted[key] if key[0] == "output" else _rule(key))
     return program, [program.state(("output", r)) for r in requests]
 
 
@@ -195,7 +195,7 @@ def linear_quadruples(
         return jnp.where(positive, c[i, j] * 2 / jnp.sqrt(2 * np.pi * jnp.where(positive, variance, 1)), 0)
 
     pairs: dict[tuple, Array] = {}
-    known: list[tuple] = list(program.bases)  # type: ignore[arg-type]
+    known: list[tuple] = list(program.bases)
     for before, _, signs in known:
         if len(signs) == 2:
             i, j = signs
@@ -209,8 +209,8 @@ def linear_quadruples(
             return sign4(K, nodes, weights)
         return asines[before, signs] if signs else jnp.ones_like(K[0, 0])
 
-    keys = sorted(program.coefficients, key=program.coefficients.__getitem__)[1:]
-    return jnp.stack(program.run([coefficient(k) for k in keys], [base(k) for k in program.bases], outputs))  # type: ignore[arg-type]
+    keys = [k for k in program.coefficients if k is not None]  # in the order of their numbers
+    return jnp.stack(program.run([coefficient(k) for k in keys], [base(k) for k in program.bases], outputs))
 
 
 def merged(quadruple: tuple[int, ...]) -> tuple[int, ...]:

@@ -95,7 +95,7 @@ def nested_values(
 def _turned(components: tuple[Pattern, ...]) -> np.ndarray:
     """[turn, component]: where the component at the sorted slots stands among those in the order of integration."""
     index = {p: i for i, p in enumerate(components)}
-    return np.array([[index[tuple(p[x] for x in turn)] for p in components] for turn in TURNS])  # type: ignore[index]
+    return np.array([[index[tuple(p[x] for x in turn)] for p in components] for turn in TURNS])
 
 
 def _unevenness(blocks: np.ndarray, order: tuple[int, ...]) -> np.ndarray:
@@ -129,11 +129,11 @@ def _orders(K: np.ndarray, labels: np.ndarray, other: bool) -> np.ndarray:
 
 
 @partial(jax.jit, static_argnums=(0, 1, 2))
-def _batch(functions, components, counts, blocks, rule):  # type: ignore[no-untyped-def]
+def _batch(functions, components, counts, blocks, rule):
     return jax.lax.map(lambda C: _values(functions, components, counts, C, rule), blocks)
 
 
-def _evaluate(functions, components, counts, blocks: np.ndarray, rung: tuple[int, int]) -> np.ndarray:  # type: ignore[no-untyped-def]
+def _evaluate(functions, components, counts, blocks: np.ndarray, rung: tuple[int, int]) -> np.ndarray:
     rule = tuple(jnp.asarray(x) for x in _rule(*rung))
     size = BATCH[len(counts)]
     pad = -len(blocks) % size

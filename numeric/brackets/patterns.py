@@ -8,13 +8,13 @@ from itertools import combinations_with_replacement, permutations
 
 import numpy as np
 
-Pattern = tuple[int, int, int, int]
+Pattern = tuple[int, ...]
 PATTERNS: tuple[Pattern, ...] = ((0, 0, 0, 0), (0, 0, 1, 1), (1, 1, 1, 1), (0, 1, 1, 2), (1, 1, 1, 3), (1, 1, 2, 2))
 
 
 def arrangements(patterns: Iterable[Pattern]) -> tuple[Pattern, ...]:
     """All distinct orderings of the derivative orders, the components that are stored for a sorted quadruple."""
-    return tuple(sorted({p for pattern in patterns for p in permutations(pattern)}))  # type: ignore[misc]
+    return tuple(sorted({p for pattern in patterns for p in permutations(pattern)}))
 
 
 @lru_cache(maxsize=8)

@@ -6,7 +6,7 @@ compile. Here each intermediate is a row of a register file; an instruction adds
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
@@ -15,20 +15,21 @@ from jax import Array
 
 SHORT = 96  # programs of so few instructions are unrolled: the compiler fuses them
 
-Term = tuple[float, Hashable, Hashable]  # number, key of a coefficient (None: one), key of a state
+Key = tuple  # what a state or a coefficient is called: its kind first
+Term = tuple[float, Key | None, Key]  # number, key of a coefficient (None: one), key of a state
 
 
 class Program:
     """Collects states on demand: `rule(key)` gives a list of terms, or None if the state is a base value."""
 
-    def __init__(self, rule: Callable[[Hashable], list[Term] | None]) -> None:
+    def __init__(self, rule: Callable[[Key], list[Term] | None]) -> None:
         self.rule = rule
-        self.states: dict[Hashable, int] = {}
-        self.coefficients: dict[Hashable, int] = {None: 0}
-        self.bases: list[Hashable] = []
+        self.states: dict[Key, int] = {}
+        self.coefficients: dict[Key | None, int] = {None: 0}
+        self.bases: list[Key] = []
         self.code: list[tuple[int, int, float, int]] = []
 
-    def state(self, key: Hashable) -> int:
+    def state(self, key: Key) -> int:
         """The row of a state; emits the code that computes it when it is seen first."""
         if key in self.states:
             return self.states[key]
@@ -42,7 +43,7 @@ class Program:
         self.code += [(row, source, number, c) for number, c, source in emitted]
         return row
 
-    def _coefficient(self, key: Hashable) -> int:
+    def _coefficient(self, key: Key | None) -> int:
         return self.coefficients.setdefault(key, len(self.coefficients))
 
     def run(self, given: list[Array], values: list[Array], outputs: list[int]) -> list[Array]:

@@ -32,7 +32,7 @@ CHUNK = 2048
 def _permuted(components: tuple[Pattern, ...]) -> np.ndarray:
     """[option, component]: the component that holds (orders at a, b, c, d) for the component at the sorted labels."""
     index = {p: i for i, p in enumerate(components)}
-    return np.array([[index[tuple(p[x] for x in where)] for p in components] for where in POSITIONS])  # type: ignore[index]
+    return np.array([[index[tuple(p[x] for x in where)] for p in components] for where in POSITIONS])
 
 
 def _fill(functions: Functions, components: tuple[Pattern, ...], bucket: Bucket, K: Array, out: Array) -> Array:
@@ -101,7 +101,7 @@ def _linear(functions: Functions, components: tuple[Pattern, ...], plan: Quadrup
     return out
 
 
-def _linear_piece(functions, components, shape, rule, piece):  # type: ignore[no-untyped-def]
+def _linear_piece(functions, components, shape, rule, piece):
     return linear_quadruples(functions, components, piece, shape, *rule)
 
 
@@ -119,7 +119,7 @@ def _unique(functions: Functions, patterns: tuple[Pattern, ...], plan: Quadruple
 
 def raised(pattern: Pattern, *slots: int) -> Pattern:
     """The pattern with one more derivative at each of the slots."""
-    return tuple(k + slots.count(i) for i, k in enumerate(pattern))  # type: ignore[return-value]
+    return tuple(k + slots.count(i) for i, k in enumerate(pattern))
 
 
 @_unique.defjvp
@@ -130,7 +130,7 @@ def _unique_jvp(functions, patterns, primals, tangents):
     slots = list(combinations(range(4), 2)) + [(i, i) for i in range(4)]
     wider = sorted({tuple(sorted(raised(p, *pair))) for p in components for pair in slots} | set(patterns))
     values = _unique(functions, tuple(wider), plan, K)
-    index = {p: i for i, p in enumerate(arrangements(wider))}  # type: ignore[arg-type]
+    index = {p: i for i, p in enumerate(arrangements(wider))}
     quadruples = sorted_quadruples(plan.size)
     tangent = jnp.zeros((len(quadruples), len(components)), K.dtype)
     for i, j in slots:
@@ -144,7 +144,7 @@ def unique_quadruples(
     functions: Functions, K: Array, plan: QuadruplePlan, patterns: Iterable[Pattern] = PATTERNS
 ) -> Array:
     """The stored form: shape (U, components), rows `sorted_quadruples(N)`, columns `arrangements(patterns)`."""
-    return _unique(functions, tuple(tuple(sorted(p)) for p in patterns), plan, K)  # type: ignore[misc]
+    return _unique(functions, tuple(tuple(sorted(p)) for p in patterns), plan, K)
 
 
 def quadruple_brackets(

@@ -67,7 +67,7 @@ def _signs_rule(orders: tuple[int | None, ...]) -> list[Term] | None:
         if times > 1:
             terms.append((1.0 - times, ("inverse", deltas, i, k), ("signs", _shift(below, k, -1))))
     terms += [(-1.0, ("regression", deltas, i, j), ("signs", _shift(below, j, 1))) for j in bare]
-    return [term for term in terms if not _vanishes(term[2][1])]  # type: ignore[index]
+    return [term for term in terms if not _vanishes(term[2][1])]
 
 
 def _vanishes(orders: tuple[int | None, ...]) -> bool:
@@ -101,7 +101,7 @@ def _shift(orders: tuple[int | None, ...], i: int, by: int) -> tuple[int | None,
 
 @lru_cache(maxsize=64)
 def _compiled(functions: Functions, patterns: tuple[tuple[int, ...], ...]) -> tuple[Program, list[int]]:
-    program = Program(_rule)  # type: ignore[arg-type]
+    program = Program(_rule)
     slot = {k: slot_terms(functions, k) for k in {k for p in patterns for k in p}}
     wanted: dict[tuple[int, ...], list[Term]] = {}
     for pattern in patterns:
@@ -112,7 +112,7 @@ def _compiled(functions: Functions, patterns: tuple[tuple[int, ...], ...]) -> tu
                 sums[key] = sums.get(key, 0.0) + math.prod(c for c, _ in terms)
         wanted[pattern] = [(number, None, ("powers", key)) for key, number in sums.items()]
     inner = program.rule
-    program.rule = lambda key: wanted[key[1]] if key[0] == "output" else inner(key)  # type: ignore[index]
+    program.rule = lambda key: wanted[key[1]] if key[0] == "output" else inner(key)
     return program, [program.state(("output", p)) for p in patterns]
 
 
@@ -149,7 +149,7 @@ def stein_brackets(
 
     two: dict[tuple[tuple[int, ...], tuple[int, ...]], Array] = {}
     for key in program.bases:
-        deltas, bare = _split(key[1])  # type: ignore[index]
+        deltas, bare = _split(key[1])
         if len(bare) == 2:
             c, (i, j) = given[deltas], bare
             two[deltas, bare] = correlation(c[i][j], c[i][i], c[j][j])
@@ -167,8 +167,8 @@ def stein_brackets(
             return sign4(jnp.stack([jnp.stack(row) for row in S]), nodes, weights)
         return value * asines[deltas, bare] if bare else value
 
-    keys = sorted(program.coefficients, key=program.coefficients.__getitem__)[1:]
-    return program.run([coefficient(k) for k in keys], [base(k) for k in program.bases], outputs)  # type: ignore[arg-type]
+    keys = [k for k in program.coefficients if k is not None]  # in the order of their numbers
+    return program.run([coefficient(k) for k in keys], [base(k) for k in program.bases], outputs)
 
 
 def _split(orders: tuple[int | None, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:

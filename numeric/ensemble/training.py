@@ -94,7 +94,7 @@ def linear_outputs(
         return z - jnp.einsum("cijda,cja->cid", ntk[..., picked], move), memories
 
     zeros = (jnp.zeros((*z.shape[:2], len(train))),) * algorithm.memory_size
-    return tuple(_repeat(step, sign * z, zeros, algorithm, steps) for sign in (1, -1))  # type: ignore[return-value]
+    return tuple(_repeat(step, sign * z, zeros, algorithm, steps) for sign in (1, -1))
 
 
 def _factors(errors: jax.Array, newton: jax.Array | None, algorithm: Algorithm, index: jax.Array) -> jax.Array:

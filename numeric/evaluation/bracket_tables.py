@@ -16,6 +16,11 @@ def orders(pattern: str) -> tuple[int, ...]:
     return tuple(int(digit) for digit in pattern)
 
 
+def _pair(pattern: str) -> tuple[int, int]:
+    first, second = orders(pattern)
+    return first, second
+
+
 def choose(
     functions: Functions,
     kernels: np.ndarray,
@@ -47,7 +52,7 @@ def brackets(
     mesh: Mesh | None = None,
 ) -> tuple[dict[str, jax.Array], jax.Array | None]:
     """({"jk": (N, N) array}, unique quadruples); with a mesh, the plan is one that was split for it."""
-    two = pair_brackets(functions, K, [orders(p) for p in pairs], plan.pairs)  # type: ignore[misc]
+    two = pair_brackets(functions, K, [_pair(p) for p in pairs], plan.pairs)
     four = None
     if quads:
         assert plan.quadruples is not None
@@ -55,12 +60,12 @@ def brackets(
             four = unique_quadruples(functions, K, plan.quadruples, four_point(quads))
         else:
             four = sharded_unique(functions, K, plan, four_point(quads), mesh)
-    return {p: two[orders(p)] for p in pairs}, four  # type: ignore[index]
+    return {p: two[_pair(p)] for p in pairs}, four
 
 
 def four_point(quads: tuple[str, ...]) -> tuple[Pattern, ...]:
     """("0011", ...) as the bracket engine names them."""
-    return tuple(orders(pattern) for pattern in quads)  # type: ignore[misc]
+    return tuple(orders(pattern) for pattern in quads)
 
 
 def missing_tensors(functions: Functions, steps: Steps) -> dict[str, str]:

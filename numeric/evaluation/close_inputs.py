@@ -134,7 +134,7 @@ def _average(nodes: Nodes, polynomials: Mapping[int, Array], request: Request) -
 
 
 @lru_cache(maxsize=64)
-def _averages(functions: Functions, requests: tuple[Request, ...], rule: Rule):  # type: ignore[no-untyped-def]
+def _averages(functions: Functions, requests: tuple[Request, ...], rule: Rule):
     def one(pair: tuple[Array, Array]) -> tuple[list[Array], Array]:
         nodes = pair_nodes(functions, *pair, rule)
         polynomials = {k: _hermite(nodes.x, k) for k in sorted({count for _, count in requests if count})}

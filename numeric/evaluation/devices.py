@@ -39,7 +39,7 @@ def split(plan: Plan, parts: int) -> Plan:
     buckets = []
     for bucket in plan.quadruples.buckets:
         missing = -bucket.pairs.shape[0] % parts
-        arrays = {}
+        arrays: dict[str, Any] = {}
         for name in PER_JOB:
             array = np.asarray(getattr(bucket, name))
             padding = np.repeat(array[:1], missing, axis=0)
@@ -47,7 +47,7 @@ def split(plan: Plan, parts: int) -> Plan:
                 padding = np.full_like(padding, _count(plan.quadruples.size))
             array = np.concatenate([array, padding])
             arrays[name] = jnp.asarray(array.reshape(parts, -1, *array.shape[1:]))
-        buckets.append(replace(bucket, **arrays))  # type: ignore[arg-type]
+        buckets.append(replace(bucket, **arrays))
     return replace(plan, quadruples=replace(plan.quadruples, buckets=tuple(buckets)))
 
 
@@ -63,18 +63,18 @@ def sharded_unique(
     quadruples = plan.quadruples
     assert quadruples is not None
     if not quadruples.buckets:  # closed forms: no jobs to spread
-        return unique_quadruples(functions, K, quadruples, patterns)  # type: ignore[arg-type]
+        return unique_quadruples(functions, K, quadruples, patterns)
     spread = NamedSharding(mesh, PartitionSpec(AXIS))
     jobs = [{name: getattr(bucket, name) for name in PER_JOB} for bucket in quadruples.buckets]
     jobs = jax.tree_util.tree_map(lambda x: jax.lax.with_sharding_constraint(x, spread), jobs)
 
-    def part(own: list[dict[str, jax.Array]]) -> jax.Array:
-        buckets = tuple(replace(b, **arrays) for b, arrays in zip(quadruples.buckets, own))  # type: ignore[arg-type]
-        return unique_quadruples(functions, K, replace(quadruples, buckets=buckets, nested=()), patterns)  # type: ignore[arg-type]
+    def part(own: list[dict[str, Any]]) -> jax.Array:
+        buckets = tuple(replace(b, **arrays) for b, arrays in zip(quadruples.buckets, own))
+        return unique_quadruples(functions, K, replace(quadruples, buckets=buckets, nested=()), patterns)
 
     values = jax.lax.with_sharding_constraint(jax.vmap(part)(jobs), spread).sum(axis=0)
     if quadruples.nested:  # few, and done on every device
-        values = values + unique_quadruples(functions, K, replace(quadruples, buckets=()), patterns)  # type: ignore[arg-type]
+        values = values + unique_quadruples(functions, K, replace(quadruples, buckets=()), patterns)
     return values
 
 

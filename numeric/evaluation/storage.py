@@ -60,7 +60,7 @@ def save(flow: Flow, path: str | Path) -> Path:
     """Write a flow to an npz file, atomically."""
     target = Path(path)
     out = BytesIO()
-    np.savez_compressed(out, allow_pickle=False, **arrays(flow))  # type: ignore[arg-type]
+    np.savez_compressed(out, allow_pickle=False, **arrays(flow))
     write_file(target, out.getvalue())
     return target
 
