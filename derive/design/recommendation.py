@@ -22,7 +22,10 @@ from derive.design.one_input import OneInput, one_input
 from derive.errors import DeriveError
 from derive.layout import Block, Table, Text
 from derive.numbers import exact
-from derive.results import Result
+from derive.results import Result, cell
+from derive.steps import Verbatim, Words, said, typeset
+from derive.symbols import C_W, C_b, lambda_b, lambda_W
+from derive.symbols import K as kernel_symbol
 
 SIZE = 0.1
 """The largest 1/n correction that is accepted when a width is recommended."""
@@ -118,17 +121,17 @@ class Recommendation(Result):
                 {1, 2, *(round(self.depth * k / 4) for k in (1, 2, 3)), self.depth} & {*range(1, self.depth + 1)}
             )
         )
-        header = ("layer", "$K$", "$\\lambda_b$", "$\\lambda_W$", "weights' s.d.")
+        header = ("layer", *(cell(s) for s in (kernel_symbol, lambda_b, lambda_W)), "weights' s.d.")
         summary = (
-            ("$C_b$", f"{float(self.C_b):.8g}"),
-            ("$C_W$", f"{float(self.C_W):.8g}"),
-            ("$x\\cdot x/n_0$", f"{self.input_norm:.6g}"),
-            ("largest stable $\\eta$", f"{self.eta_max:.6g}"),
+            (cell(C_b), f"{float(self.C_b):.8g}"),
+            (cell(C_W), f"{float(self.C_W):.8g}"),
+            (cell(sp.Symbol("x.x/n_0")), f"{self.input_norm:.6g}"),
+            (said("largest stable {}", sp.Symbol("eta")), f"{self.eta_max:.6g}"),
             ("multiply targets by", f"{self.target_scale:.6g}"),
             ("width for 10 %", str(self.width)),
-            ("best $L/n$", "–" if self.aspect_ratio is None else f"{self.aspect_ratio:.4g}"),
+            (said("best {}", typeset("L/n")), "–" if self.aspect_ratio is None else f"{self.aspect_ratio:.4g}"),
         )
-        ratios = tuple((f"`{name}`", f"{value:.5g}") for name, value in self.corrections.items())
+        ratios = tuple((Words(Verbatim(name)), f"{value:.5g}") for name, value in self.corrections.items())
         return (
             Table((self.activation, f"depth {self.depth}"), summary),
             Table(header, layers, "Some layers; the JSON has all."),

@@ -18,7 +18,7 @@ from derive.critical import Criticality
 from derive.depth import Ratio
 from derive.depth.iterate import Brackets
 from derive.gaussian import Sigma, expect
-from derive.notation import CHI_PARALLEL, CHI_PERP, K_STAR, WIDTH, tensor_latex
+from derive.notation import CHI_PARALLEL, CHI_PERP, K_STAR, WIDTH, latex, tensor_latex
 from derive.reports.document import Figure, Gallery
 from derive.reports.flow_check import FlowCheck
 from derive.steps import relation, said
@@ -87,9 +87,10 @@ def phase_figure(sigma: Activation, found: Criticality) -> Figure | None:
     rows = np.array([[float(x) for x in evaluate(np.longdouble(K))] for K in kernels])
     second, slope, curve = rows.T
     points = [(float(p.C_W), float(p.C_b)) for p in found.points if not p.C_b.free_symbols]
-    right = 1.6 * max((w for w, _ in points), default=2.5)
-    top = max(1.0, 2.5 * max((b for _, b in points), default=0.4))
+    right = 2.5 * max((w for w, _ in points), default=1.6)
     with matplotlib.rc_context(_STYLE), np.errstate(divide="ignore", invalid="ignore"):
+        line = (kernels - second / slope)[(slope > 0) & (1 / slope < right)]
+        top = 1.6 * max([*line[line > 0], *(b for _, b in points), 0.1])
         canvas = Canvas(figsize=(6.4, 3.8), layout="constrained")
         axes = canvas.subplots()
         weights, biases = np.linspace(right / 300, right, 150), np.linspace(0, top, 100)
@@ -155,14 +156,19 @@ def ratio_figure(layers: Sequence[int], ratios: Mapping[str, Sequence[float]], n
         canvas = Canvas(figsize=(6.4, 3.8), layout="constrained")
         axes = canvas.subplots()
         for place, (tensor, values) in enumerate(ratios.items()):
-            label = Ratio(tensor, None, 0, sp.S.One).formula.latex()
+            label = latex(Ratio(tensor, None, 0, sp.S.One).formula.sides[0] * WIDTH)
             style = ("-", "--", ":")[place // 5 % 3]
-            axes.loglog(layers, np.abs(values), style, label=f"$n\\,{label}$", linewidth=1.2)
+            axes.loglog(
+                layers, np.where(np.abs(values) > 0, np.abs(values), np.nan), style, label=f"${label}$", linewidth=1.2
+            )
         axes.loglog(layers, np.asarray(layers, dtype=float), color="gray", linewidth=0.7, label=r"$\ell$")
         axes.set_xlabel(r"layer $\ell$")
         axes.set_ylabel("absolute value")
         axes.legend(fontsize=8, ncols=2, loc="upper left", bbox_to_anchor=(1.01, 1))
-        told = "Dimensionless ratios, times the width {}, of the exact recursions against depth; the gray line is {}."
+        told = (
+            "Dimensionless ratios, times the width {} (absolute values), of the exact recursions against depth; the gray "
+            "line is {}."
+        )
         return _svg(f"ratios_{name}", canvas, said(told, WIDTH, ell))
 
 

@@ -12,7 +12,10 @@ from derive.activations import activation as make_activation
 from derive.certificates import Findings, Interval, certify_points
 from derive.errors import DeriveError
 from derive.layout import Block, Table, Text
+from derive.notation import K_STAR
 from derive.results import Result
+from derive.steps import Verbatim, Words, listed, said
+from derive.symbols import C_W, C_b, K
 
 FEWEST, MOST = 5, 100
 
@@ -60,16 +63,16 @@ class Certificate(Result):
             (_span(point.K_star), _span(point.C_W), _span(point.C_b), point.universality_class)
             for point in self.findings.points
         )
-        none = "; ".join(_span(interval) for interval in self.findings.none_between)
-        blocks: list[Block] = [Table(("$K^*$", "$C_W$", "$C_b$", "class"), rows)] if rows else []
+        none = listed((_span(interval) for interval in self.findings.none_between), "; ")
+        blocks: list[Block] = [Table((*(said("{}", s) for s in (K_STAR, C_W, C_b)), "class"), rows)] if rows else []
         if none:
-            blocks.append(Text(f"No critical point for $K$ strictly inside {none}."))
+            blocks.append(Text(said("No critical point for {} strictly inside {}.", K, none)))
         return (*blocks, Text(self.findings.reason))
 
 
-def _span(interval: Interval) -> str:
+def _span(interval: Interval) -> Words:
     low, high = interval
-    return f"`{low}`" if low == high else f"[`{low}`, `{high}`]"
+    return Words(Verbatim(low)) if low == high else Words("[", Verbatim(low), ", ", Verbatim(high), "]")
 
 
 def certify(activation: str | sp.Expr | Activation, digits: int = 30) -> Certificate:
