@@ -166,8 +166,8 @@ def ratio_figure(layers: Sequence[int], ratios: Mapping[str, Sequence[float]], n
         axes.set_ylabel("absolute value")
         axes.legend(fontsize=8, ncols=2, loc="upper left", bbox_to_anchor=(1.01, 1))
         told = (
-            "Dimensionless ratios, times the width {} (absolute values), of the exact recursions against depth; the gray "
-            "line is {}."
+            "Dimensionless ratios, times the width {} (absolute values), of the exact recursions against depth; the "
+            "gray line is {}."
         )
         return _svg(f"ratios_{name}", canvas, said(told, WIDTH, ell))
 
