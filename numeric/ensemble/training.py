@@ -63,10 +63,12 @@ def trained(
         return pull(_factors(z - y.T, newton, algorithm, index))[0]
 
     def step(batch: Params, memories: list, index: jax.Array, stage: int) -> tuple[Params, list]:
-        new_batch, new_memories = [], []
+        new_batch: Params = []
+        new_memories = []
         for pair, slope, rate, memory in zip(batch, gradients(batch, index), rates, memories):
             moved = [algorithm.update(m, r * g, stage) for m, r, g in zip(memory, rate, slope)]
-            new_batch.append(tuple(x - move for x, (_, move) in zip(pair, moved)))
+            first, second = (x - move for x, (_, move) in zip(pair, moved))
+            new_batch.append((first, second))
             new_memories.append(tuple(m for m, _ in moved))
         return new_batch, new_memories
 

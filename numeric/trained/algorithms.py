@@ -9,15 +9,18 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeAlias
 
+import jax
 import numpy as np
 
 from numeric.errors import NumericError
 from numeric.given import finite
 from numeric.trained.modes import TrainingModes
 
-Memory = tuple[Any, ...]
+Vector: TypeAlias = "float | np.ndarray | jax.Array"
+"""A gradient or a displacement: of one mode, of many, or of a network's parameters."""
+Memory: TypeAlias = tuple[Vector, ...]
 
 
 class DivergentTraining(NumericError):
@@ -47,7 +50,7 @@ class Algorithm(ABC):
     """Whether the Newton tensor is made of each network's own NTK, so that its fluctuation is gone after one step."""
 
     @abstractmethod
-    def update(self, memory: Memory, gradient: Any, step: int) -> tuple[Memory, Any]:
+    def update(self, memory: Memory, gradient: Vector, step: int) -> tuple[Memory, Vector]:
         """The new memory and the displacement made in this step; both linear in (memory, gradient)."""
 
     def precondition(self, h: np.ndarray) -> np.ndarray:
@@ -113,7 +116,7 @@ class GradientDescent(Algorithm):
     def __post_init__(self) -> None:
         finite(self.eta, "The learning rate", above=0)
 
-    def update(self, memory: Memory, gradient: Any, step: int) -> tuple[Memory, Any]:
+    def update(self, memory: Memory, gradient: Vector, step: int) -> tuple[Memory, Vector]:
         return (), self.eta * gradient
 
 
@@ -123,7 +126,7 @@ class GradientFlow(Algorithm):
 
     continuous = True
 
-    def update(self, memory: Memory, gradient: Any, step: int) -> tuple[Memory, Any]:
+    def update(self, memory: Memory, gradient: Vector, step: int) -> tuple[Memory, Vector]:
         return (), gradient
 
 
@@ -131,7 +134,7 @@ class GradientFlow(Algorithm):
 class Newton(Algorithm):
     """Steps with the inverse of the training NTK as Newton tensor: the giant leap (10.25), repeated."""
 
-    def update(self, memory: Memory, gradient: Any, step: int) -> tuple[Memory, Any]:
+    def update(self, memory: Memory, gradient: Vector, step: int) -> tuple[Memory, Vector]:
         return (), gradient
 
     def precondition(self, h: np.ndarray) -> np.ndarray:
@@ -162,7 +165,7 @@ class Momentum(Algorithm):
         finite(self.eta, "The learning rate", above=0)
         finite(self.mu, "The momentum")
 
-    def update(self, memory: Memory, gradient: Any, step: int) -> tuple[Memory, Any]:
+    def update(self, memory: Memory, gradient: Vector, step: int) -> tuple[Memory, Vector]:
         velocity = self.mu * memory[0] + gradient
         return (velocity,), self.eta * (gradient + self.mu * velocity if self.nesterov else velocity)
 
@@ -180,7 +183,7 @@ class Schedule(Algorithm):
     def stages(self) -> int:  # type: ignore[override]
         return len(self.etas) - 1
 
-    def update(self, memory: Memory, gradient: Any, step: int) -> tuple[Memory, Any]:
+    def update(self, memory: Memory, gradient: Vector, step: int) -> tuple[Memory, Vector]:
         return (), self.etas[min(step, len(self.etas) - 1)] * gradient
 
 
@@ -194,7 +197,7 @@ class Preconditioned(Algorithm):
     eta: float
     kappa: Callable[[np.ndarray], np.ndarray]
 
-    def update(self, memory: Memory, gradient: Any, step: int) -> tuple[Memory, Any]:
+    def update(self, memory: Memory, gradient: Vector, step: int) -> tuple[Memory, Vector]:
         return (), self.eta * gradient
 
     def precondition(self, h: np.ndarray) -> np.ndarray:
@@ -217,7 +220,7 @@ class StochasticDescent(Algorithm):
             raise NumericError("A schedule of batches holds at least one batch, and each batch at least one sample.")
         object.__setattr__(self, "batches", batches)
 
-    def update(self, memory: Memory, gradient: Any, step: int) -> tuple[Memory, Any]:
+    def update(self, memory: Memory, gradient: Vector, step: int) -> tuple[Memory, Vector]:
         return (), self.eta * gradient
 
     def masks(self, count: int) -> np.ndarray:

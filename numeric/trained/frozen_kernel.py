@@ -21,11 +21,11 @@ from functools import cached_property
 import jax
 import jax.numpy as jnp
 import numpy as np
-from scipy.integrate import solve_ivp
 
 from numeric.errors import NumericError
 from numeric.trained.algorithms import Algorithm
 from numeric.trained.modes import SingularKernel, modes_of, smallest
+from numeric.trained.ode import solve
 from numeric.trained.signals import position_signal
 
 Array = np.ndarray
@@ -131,15 +131,7 @@ class FrozenKernelTraining:
         `loss` is a JAX function of f and y in the shape of y. The solver's local error is kept below `tolerance`.
         """
         slope = self._slope(loss)
-        size = self.y.size
-
-        def rhs(_: float, alpha: Array) -> Array:
-            return -eta * slope(alpha)
-
-        solution = solve_ivp(rhs, (0.0, float(time)), np.zeros(size), method="DOP853", rtol=tolerance, atol=tolerance)
-        if not solution.success or not np.all(np.isfinite(solution.y[:, -1])):
-            raise NumericError(f"the ODE of the loss could not be integrated: {solution.message}")
-        return solution.y[:, -1].reshape(self.y.shape)
+        return solve(lambda alpha: -eta * slope(alpha), np.zeros(self.y.size), time, tolerance).reshape(self.y.shape)
 
     def loss_descent_weights(self, steps: int, loss: Loss, eta: float) -> Array:
         """Representer weights after gradient descent steps of any loss(f, y)."""

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from numeric.errors import NumericError
+from numeric.trained.ode import solve
 
 
 class Loss(ABC):
@@ -122,43 +123,6 @@ def descend(theta: np.ndarray, z: np.ndarray, train: Sequence[int], loss: Loss, 
 def flow_to(
     theta: np.ndarray, z: np.ndarray, train: Sequence[int], loss: Loss, time: float, tolerance: float = 1e-10
 ) -> np.ndarray:
-    """z (N, n_L) at `time` of the gradient flow dz/dt = -Θ ∂L/∂z, by an adaptive Runge-Kutta pair of order 5(4).
-
-    The local error of each step is kept below tolerance × (1 + |z|); explicit, so the cost grows with the largest
-    eigenvalue of Θ.
-    """
+    """z (N, n_L) at `time` of the gradient flow dz/dt = -Θ ∂L/∂z (`numeric.trained.ode`)."""
     picked, response = list(train), np.asarray(theta)[:, list(train)]
-
-    def rate(x: np.ndarray) -> np.ndarray:
-        return -response @ loss.error(x[picked])
-
-    z, now = np.array(z, dtype=float), 0.0
-    step = min(time, 0.1 / max(float(np.linalg.norm(response, 2)), 1e-300))
-    while now < time:
-        step = min(step, time - now)
-        stages: list[np.ndarray] = []
-        for row in _TABLEAU:
-            stages.append(rate(z + step * sum((c * k for c, k in zip(row, stages)), np.zeros_like(z))))
-        new = z + step * sum(c * k for c, k in zip(_FIFTH, stages))
-        error = step * np.abs(sum((c - d) * k for c, d, k in zip(_FIFTH, _FOURTH, stages)))
-        size = float(np.max(error / (tolerance * (1 + np.abs(z)))))
-        if not np.isfinite(size):
-            raise NumericError("The gradient flow left the range of floating-point numbers.")
-        if size <= 1:
-            z, now = new, now + step
-        step *= min(5.0, max(0.2, 0.9 * size**-0.2 if size > 0 else 5.0))
-    return z
-
-
-# Dormand and Prince's pair of orders 5 and 4
-_TABLEAU: tuple[tuple[float, ...], ...] = (
-    (),
-    (1 / 5,),
-    (3 / 40, 9 / 40),
-    (44 / 45, -56 / 15, 32 / 9),
-    (19372 / 6561, -25360 / 2187, 64448 / 6561, -212 / 729),
-    (9017 / 3168, -355 / 33, 46732 / 5247, 49 / 176, -5103 / 18656),
-    (35 / 384, 0.0, 500 / 1113, 125 / 192, -2187 / 6784, 11 / 84),
-)
-_FIFTH = (35 / 384, 0.0, 500 / 1113, 125 / 192, -2187 / 6784, 11 / 84, 0.0)
-_FOURTH = (5179 / 57600, 0.0, 7571 / 16695, 393 / 640, -92097 / 339200, 187 / 2100, 1 / 40)
+    return solve(lambda x: -response @ loss.error(x[picked]), z, time, tolerance)

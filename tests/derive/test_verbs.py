@@ -87,7 +87,7 @@ def verb(name: str):
 def arguments(name: str) -> dict[str, inspect.Parameter]:
     function = type(verb(name)).__call__ if name == "activations" else verb(name)
     found = inspect.signature(function).parameters
-    assert all(p.kind is p.POSITIONAL_OR_KEYWORD for p in found.values()), f"{name} hides its options"
+    assert not any(p.kind in (p.VAR_KEYWORD, p.VAR_POSITIONAL) for p in found.values()), f"{name} hides its options"
     return {key: p for key, p in found.items() if key not in ("self", "progress")}
 
 
