@@ -9,7 +9,7 @@ import click
 from derive.cli.output import ask, print_json, shown, terminal
 from derive.cli.parameters import ACTIVATION
 
-ALGORITHMS = ("flow", "descent", "two-step", "momentum")
+ALGORITHMS = ("flow", "descent", "schedule", "stochastic", "momentum", "nesterov", "newton", "two-step")
 SHORT = {"H1": "H1", "NTK variance": "ΔNTK", "dNTK": "dNTK", "ddNTK-I": "ddI", "ddNTK-II": "ddII"}
 
 
@@ -30,10 +30,19 @@ SHORT = {"H1": "H1", "NTK variance": "ΔNTK", "dNTK": "dNTK", "ddNTK-I": "ddI", 
     "--lambda-W", "lambda_W", type=float, help="Learning-rate factor of weights (default: equivalence principle)."
 )
 @click.option("--algorithm", type=click.Choice(ALGORITHMS), default="flow", show_default=True)
-@click.option("--eta", type=float, help="Learning rate of descent and momentum.")
+@click.option("--eta", help="Learning rate; for a schedule several, separated by commas, of which the last stays.")
 @click.option("--momentum", default=0.9, show_default=True)
+@click.option(
+    "--batches", help='Batches of stochastic descent: rows of DATA from 0, e.g. "0,1;2;0,2", again and again.'
+)
+@click.option("--time", help="Steps (or time of the flow) after which training stops; several with commas.")
 @click.option("--rcond", type=float, help="Leave modes below rcond x the largest eigenvalue untrained.")
 @click.option("--infinite", is_flag=True, help="Infinite width only: no 1/n corrections, any activation, large data.")
+@click.option("--covariance", is_flag=True, help="Also the covariance to order 1/n.")
+@click.option("--loss", is_flag=True, help="Also the mean test loss, bias and variance; the test file has the targets.")
+@click.option("--ntk", is_flag=True, help="Also the mean change of the NTK: representation learning.")
+@click.option("-o", "--output", type=click.Path(), help="Write the table as a CSV file.")
+@click.option("--plot", type=click.Path(), help="Draw the predictions into a PNG file.")
 @click.option("--json", "as_json", is_flag=True, help="{mean, mean_infinite, covariance_infinite, parts}.")
 def command(
     data: str,
@@ -47,13 +56,20 @@ def command(
     lambda_b: float | None,
     lambda_W: float | None,
     algorithm: str,
-    eta: float | None,
+    eta: str | None,
     momentum: float,
+    batches: str | None,
+    time: str | None,
     rcond: float | None,
     infinite: bool,
+    covariance: bool,
+    loss: bool,
+    ntk: bool,
+    output: str | None,
+    plot: str | None,
     as_json: bool,
 ) -> None:
-    """Predict networks trained to the end on DATA (a CSV file): mean with its 1/n corrections, and covariance."""
+    """Predict networks trained on DATA (a CSV file): mean with its 1/n corrections, and covariance."""
     found: dict[str, Any] = ask(
         "predict",
         keep=False,
@@ -70,8 +86,15 @@ def command(
         algorithm=algorithm,
         eta=eta,
         momentum=momentum,
+        batches=batches,
+        time=time,
         rcond=rcond,
         infinite=infinite,
+        covariance=covariance,
+        loss=loss,
+        ntk=ntk,
+        output=output,
+        plot=plot,
     )
     if as_json:
         print_json(found)
@@ -79,21 +102,34 @@ def command(
     from rich.table import Table
 
     console = terminal()
-    for output, name in enumerate(target):
+    parts = [part for part in found["parts"] if part != "NTK"]
+    times = listed(found.get("time"))
+    for place, name in enumerate(target):
         table = Table(title=shown(f"{name} on {test}"))
-        parts = [part for part in found["parts"] if part != "NTK"]
-        spread = [found["covariance_infinite"][k][k] ** 0.5 for k in range(len(found["mean_infinite"]))]
-        for heading in ("row", "mean", "n = ∞", "± nets", *(SHORT[part] for part in parts)):
+        headings = [*(["time"] if times else []), "row", "mean", "n = ∞", "± nets", *(SHORT[part] for part in parts)]
+        for heading in headings:
             table.add_column(heading, justify="right", no_wrap=True)
-        for row, deviation in enumerate(spread):
+        for when in range(max(1, len(times))):
+            deep = len(times) > 1
+            spread = found["covariance_infinite"][when] if deep else found["covariance_infinite"]
+            for row, variances in enumerate(spread):
 
-            def cell(values: list, digits: int, row: int = row, output: int = output) -> str:
-                value = values[row][output] if isinstance(values[row], list) else values[row]
-                return f"{value:.{digits}g}"
+                def cell(values: list, digits: int, when: int = when, row: int = row, place: int = place) -> str:
+                    value = values[when][row] if len(times) > 1 else values[row]
+                    return f"{value[place] if isinstance(value, list) else value:.{digits}g}"
 
-            mean = cell(found["mean"], 6) if found["mean"] is not None else "-"
-            own = [cell(found["parts"][part], 2) for part in parts]
-            table.add_row(str(row), mean, cell(found["mean_infinite"], 6), f"{deviation:.2g}", *own)
+                mean = cell(found["mean"], 6) if found["mean"] is not None else "-"
+                own = [cell(found["parts"][part], 2) for part in parts]
+                first = [f"{times[when]:g}"] if times else []
+                deviation = f"{max(variances[row], 0.0) ** 0.5:.2g}"
+                table.add_row(*first, str(row), mean, cell(found["mean_infinite"], 6), deviation, *own)
         console.print(table)
+    for name, value in found.get("test_loss", {}).items():
+        console.print(shown(f"test loss, {name.replace('_', ' ')}: {value:.6g}"))
     for note in found["notes"]:
-        console.print(shown(note), style="dim")
+        console.print(shown(note), style="bold" if note.startswith("Warning") else "dim")
+
+
+def listed(value: float | list[float] | None) -> list[float]:
+    """No, one or several numbers as a list."""
+    return [] if value is None else value if isinstance(value, list) else [value]

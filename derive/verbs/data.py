@@ -6,6 +6,7 @@ These verbs need numbers, so they import `numeric` (and with it jax) when they a
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,58 +23,73 @@ from derive.tables import Row
 from derive.verbs.tables import load_data
 
 if TYPE_CHECKING:
-    from numeric.trained import Algorithm
+    from numeric.trained import Algorithm, Prediction
 
-ALGORITHMS = ("flow", "descent", "two-step", "momentum")
 LARGEST_DEPTH = 10_000
+ALGORITHMS = ("flow", "descent", "schedule", "stochastic", "momentum", "nesterov", "newton", "two-step")
 LOSSES = ("mse", "cross-entropy")
 TOLERANCE = 1e-8
 """Of the four-point brackets, relative: far below what the next order in 1/n changes."""
 
-Numbers = list[float] | list[list[float]]
+Numbers = list
+"""Nested lists of numbers: an array as data."""
+LARGE = 0.25
+"""Corrections of this share of the prediction's own size are not small any more."""
 
 
 @dataclass(frozen=True)
 class PredictionTable(TableResult):
-    """Means and covariance of trained networks on the test inputs; `mean` is None at infinite width."""
+    """Means and covariance of trained networks on the test inputs; `mean` is None at infinite width.
+
+    With several times every array has one more axis in front. `covariance`, `test_loss` and `ntk_change` are there when
+    they were asked for.
+    """
 
     targets: tuple[str, ...]
     mean: Numbers | None
     mean_infinite: Numbers
-    covariance_infinite: list[list[float]]
+    covariance_infinite: Numbers
     parts: Mapping[str, Numbers]
     notes: tuple[str, ...]
+    time: float | tuple[float, ...] | None = None
+    covariance: Numbers | None = None
+    ntk_change: Numbers | None = None
+    test_loss: Mapping[str, float] | None = None
 
     def to_json(self) -> dict[str, object]:
-        return {
+        found: dict[str, object] = {
             "mean": self.mean,
             "mean_infinite": self.mean_infinite,
             "covariance_infinite": self.covariance_infinite,
             "parts": dict(self.parts),
             "notes": list(self.notes),
         }
+        asked = {"time": self.time, "covariance": self.covariance, "ntk_change": self.ntk_change}
+        found |= {name: value for name, value in asked.items() if value is not None}
+        return found if self.test_loss is None else {**found, "test_loss": dict(self.test_loss)}
 
     def rows(self) -> list[dict[str, float | int | str]]:
-        """One row a test input and target."""
+        """One row a time (if there are any), test input and target."""
+        import numpy as np
+
+        times = () if self.time is None else self.time if isinstance(self.time, tuple) else (self.time,)
+        size = np.shape(self.covariance_infinite)[-1]
+        shape = (max(1, len(times)), size, len(self.targets))
+        columns = {} if self.mean is None else {"mean": np.reshape(self.mean, shape)}
+        columns["mean_infinite"] = np.reshape(self.mean_infinite, shape)
+        variance = np.diagonal(np.reshape(self.covariance_infinite, (shape[0], size, size)), axis1=1, axis2=2)
+        spread = np.sqrt(np.maximum(variance, 0.0))
+        columns["standard_deviation_infinite"] = np.repeat(spread[:, :, None], shape[2], axis=2)
+        columns |= {part: np.reshape(values, shape) for part, values in self.parts.items()}
         found = []
-        for place in range(len(self.mean_infinite)):
-            for k, target in enumerate(self.targets):
-                row: dict[str, float | int | str] = {"row": place, "target": target}
-                if self.mean is not None:
-                    row["mean"] = _entry(self.mean, place, k)
-                row["mean_infinite"] = _entry(self.mean_infinite, place, k)
-                row["standard_deviation_infinite"] = max(self.covariance_infinite[place][place], 0.0) ** 0.5
-                row |= {part: _entry(values, place, k) for part, values in self.parts.items()}
-                found.append(row)
+        for when, place, k in np.ndindex(shape):
+            row: dict[str, float | int | str] = {"time": times[when]} if times else {}
+            row |= {"row": place, "target": self.targets[k]}
+            found.append(row | {name: float(value[when, place, k]) for name, value in columns.items()})
         return found
 
     def blocks(self) -> tuple[Block, ...]:
         return (*_table(self.rows()), *map(Text, self.notes))
-
-
-def _entry(values: Numbers, place: int, output: int) -> float:
-    value = values[place]
-    return value[output] if isinstance(value, list) else value
 
 
 def _table(rows: Sequence[Row]) -> tuple[Table, ...]:
@@ -97,20 +113,39 @@ def predict(
     lambda_b: float | None = None,
     lambda_W: float | None = None,
     algorithm: str = "flow",
-    eta: float | None = None,
+    eta: float | str | Iterable[float] | None = None,
     momentum: float = 0.9,
+    batches: str | Iterable[Iterable[int]] | None = None,
+    time: float | str | Iterable[float] | None = None,
     rcond: float | None = None,
     infinite: bool = False,
+    covariance: bool = False,
+    loss: bool = False,
+    ntk: bool = False,
+    output: str | Path | None = None,
+    plot: str | Path | None = None,
 ) -> PredictionTable:
-    """Predict networks trained to the end on a CSV file: mean with its 1/n corrections, and covariance."""
+    """Predict networks trained on a CSV file, to the end or to a time: mean with its 1/n corrections, and covariance.
+
+    `covariance` and `ntk` add the covariance to order 1/n and the mean change of the NTK; `loss` adds the mean test
+    loss per test input, for which the test file has the targets; `output` writes the table as CSV, `plot` a figure.
+    """
     targets = (target,) if isinstance(target, str) else tuple(target)
     activation = named(activation)
     read = load_data(data, test, targets)
+    if loss and read.test_targets is None:
+        raise DeriveError(f"{test} lacks the column {targets[0]!r}: the loss needs the targets of the test inputs.")
+    if infinite and (covariance or ntk):
+        raise DeriveError("The covariance to order 1/n and the NTK's change are of finite width: leave out --infinite.")
     import numpy as np
 
     import numeric
+    from effective_theory.files import write_file
 
-    rule = make_algorithm(algorithm, eta, momentum)
+    rule = make_algorithm(algorithm, eta, momentum, batches)
+    times = None if time is None else decimals(time, "--time")
+    if times is not None and len(times) > 1 and loss:
+        raise DeriveError("The loss is for one time: give --time one number.")
     wanted = ["K", "Theta"] if infinite else None
     if not infinite:
         _check_tensors(activation)
@@ -129,21 +164,62 @@ def predict(
         tolerance=TOLERANCE,
     )
     y = np.squeeze(read.targets, axis=1) if len(targets) == 1 else read.targets
-    p = numeric.predict(f, y, range(read.count), rule, rcond=rcond)
+    when = None if times is None else times[0] if len(times) == 1 else list(times)
+    p = numeric.predict(f, y, range(read.count), rule, time=when, rcond=rcond)
     parts = {"NTK": p.mean_infinite} if infinite else p.parts
     own = {name: np.asarray(getattr(f.parameters, name)) for name in ("C_b", "C_W", "lambda_b", "lambda_W")}
     shown = (f"{name} = {value[0]:.6g}" for name, value in own.items() if np.ptp(value) == 0)
     notes = [f"{activation}: {', '.join(shown)}"]
     if lambda_b is None or lambda_W is None:
         notes.append("learning rates by the equivalence principle: every layer contributes the same to the output NTK")
-    return PredictionTable(
+    notes += [note for note in p.notes if not (infinite and note.startswith("finite"))]
+    if not infinite and p.correction_size > LARGE:
+        enough = int(np.ceil((width or 1) * p.correction_size / 0.1))
+        notes.append(
+            f"Warning: the corrections of order 1/n reach {p.correction_size:.2g} of the prediction's size, so that "
+            f"the next order is not small either; a width of about {enough} would "
+            "bring them to a tenth."
+        )
+    found = PredictionTable(
         targets,
         None if infinite else p.mean.tolist(),
         p.mean_infinite.tolist(),
         p.covariance_infinite.tolist(),
         {name: value.tolist() for name, value in parts.items()},
-        (*notes, *(note for note in p.notes if not (infinite and note.startswith("finite")))),
+        tuple(notes),
+        None if times is None else times[0] if len(times) == 1 else times,
+        p.covariance.tolist() if covariance else None,
+        p.ntk_change.tolist() if ntk else None,
+        _losses(p, read.test_targets, infinite) if loss else None,
     )
+    if output is not None:
+        write_file(Path(output), found.to_csv())
+    if plot is not None:
+        from numeric.studies.figures import prediction_figure
+
+        prediction_figure(p, targets, not infinite, f"{activation}, depth {depth}", Path(plot))
+    return found
+
+
+def _losses(p: Prediction, truth: list[list[float]] | None, infinite: bool) -> dict[str, float]:
+    """The mean test loss per test input as bias and variance, at infinite width and to order 1/n."""
+    import numpy as np
+
+    from numeric.trained.generalization import finite_test_loss, test_loss
+    from numeric.trained.losses import MSE
+
+    y, count = np.asarray(truth, dtype=float), len(p.test)
+    if infinite:
+        own = test_loss(MSE(y), p.mean_infinite.reshape(y.shape), p.covariance_infinite)
+        return {"bias_infinite": own.bias / count, "variance_infinite": own.variance / count}
+    finite = finite_test_loss(p, y)
+    return {
+        "bias": finite.bias / count,
+        "variance": finite.variance / count,
+        "total": finite.total / count,
+        "bias_infinite": finite.infinite.bias / count,
+        "variance_infinite": finite.infinite.variance / count,
+    }
 
 
 def named(activation: str) -> str:
@@ -159,19 +235,54 @@ def critical_initialization(activation: str) -> tuple[float, float]:
     return float(found.points[0].C_b), float(found.points[0].C_W)
 
 
-def make_algorithm(name: str, eta: float | None, momentum: float) -> Algorithm:
-    """The algorithm object of a name."""
-    from numeric.trained import GradientDescent, GradientFlow, Momentum, TwoStep
+def make_algorithm(
+    name: str,
+    eta: float | str | Iterable[float] | None,
+    momentum: float,
+    batches: str | Iterable[Iterable[int]] | None = None,
+) -> Algorithm:
+    """The algorithm object of a name; a schedule has several rates, "0.3,0.1", and batches are "0,1;2;0,2"."""
+    from numeric.trained import (
+        GradientDescent,
+        GradientFlow,
+        Momentum,
+        Newton,
+        Schedule,
+        StochasticDescent,
+        TwoStep,
+    )
 
     if name not in ALGORITHMS:
         raise DeriveError(f"The algorithm is one of {', '.join(ALGORITHMS)}, not {name!r}.")
-    if name in ("descent", "momentum") and eta is None:
+    if name in ("flow", "newton", "two-step"):
+        return GradientFlow() if name == "flow" else Newton() if name == "newton" else TwoStep()
+    if eta is None:
         raise DeriveError(f"--algorithm {name} needs --eta.")
+    rates = decimals(eta, "--eta")
+    if name == "schedule":
+        return Schedule(rates)
+    if len(rates) != 1:
+        raise DeriveError(f"--algorithm {name} has one --eta; a list of them is --algorithm schedule.")
+    if name == "stochastic":
+        if batches is None:
+            raise DeriveError('--algorithm stochastic needs --batches, e.g. "0,1;2;0,2" (rows of the data from 0).')
+        groups = batches.split(";") if isinstance(batches, str) else batches
+        return StochasticDescent(rates[0], [whole_numbers(group, "--batches") for group in groups])
     if name == "descent":
-        return GradientDescent(float(eta or 0))
-    if name == "momentum":
-        return Momentum(float(eta or 0), momentum)
-    return GradientFlow() if name == "flow" else TwoStep()
+        return GradientDescent(rates[0])
+    return Momentum(rates[0], momentum, nesterov=name == "nesterov")
+
+
+def decimals(given: float | str | Iterable[float], option: str) -> tuple[float, ...]:
+    """Numbers from text with commas, one number or several."""
+    parts = given.split(",") if isinstance(given, str) else [given] if isinstance(given, int | float) else list(given)
+    try:
+        found = tuple(float(part) for part in parts)
+    except ValueError:
+        raise DeriveError(f"{option} takes numbers separated by commas, not {given!r}.") from None
+    if not found or not all(math.isfinite(x) for x in found):
+        raise DeriveError(f"{option} takes finite numbers separated by commas, not {given!r}.")
+    return found
 
 
 def _check_tensors(activation: str) -> None:

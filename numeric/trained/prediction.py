@@ -132,6 +132,13 @@ class Prediction:
         return checked(self, "mean", stays_finite(self.plain("mean"), "The mean prediction"))
 
     @cached_property
+    def correction_size(self) -> float:
+        """The largest 1/n correction of the mean as a share of the prediction's size (means and spread together)."""
+        variance = np.diagonal(self.covariance_infinite, axis1=-2, axis2=-1)
+        size = np.sqrt(np.mean(self.mean_infinite**2) + np.mean(np.maximum(variance, 0.0)))
+        return float(np.max(np.abs(self.mean - self.mean_infinite)) / size) if size > 0 else 0.0
+
+    @cached_property
     def covariance(self) -> np.ndarray:
         """(infinity.166) to order 1/n on the test inputs."""
         return checked(self, "covariance", self._covariance())

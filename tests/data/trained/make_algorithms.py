@@ -39,7 +39,7 @@ RUNS: dict[str, tuple[Algorithm, int, float | None]] = {
     # name: algorithm, steps, largest training error allowed (None: stop there)
     "descent": (GradientDescent(0.25), 140, 1e-3),
     "preconditioned": (Preconditioned(0.05, metric), 160, 1e-2),
-    "two-step": (TwoStep(), 14, 1e-2),
+    "two-step": (TwoStep(), 40, 1e-1),
     "stochastic": (StochasticDescent(0.25, BATCHES), 280, 1e-2),
     "descent 2": (GradientDescent(0.25), 2, None),
     "descent 5": (GradientDescent(0.25), 5, None),

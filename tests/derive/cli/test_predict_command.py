@@ -118,3 +118,60 @@ def test_duplicate_rows_are_named_with_exit_code_2(tmp_path):
     assert result.returncode == 2
     assert "training inputs 0 and 2 are the same" in result.stderr and "Traceback" not in result.stderr
     assert len(result.stderr.strip().splitlines()) == 1
+
+
+def test_times_batches_covariance_loss_and_files(tables, tmp_path):
+    """Everything the Python side has, by name; the CSV file holds what JSON says."""
+    import csv
+
+    from numeric import flow, predict
+    from numeric.trained import Schedule
+
+    with_truth = tmp_path / "truth.csv"
+    rows = [f"{x[0]},{x[1]},{x[2]},{0.3 * k},{1 - k}" for k, x in enumerate(SETTING["X"][3:])]
+    with_truth.write_text("\n".join(["a,b,c,u,v", *rows]) + "\n")
+    arguments = [tables[0], "--test", str(with_truth), "--target", "u", "--target", "v", *OPTIONS, "--width", "24"]
+    csv_file, figure = tmp_path / "out.csv", tmp_path / "out.png"
+    files = ["-o", str(csv_file), "--plot", str(figure)]
+    several = run([*arguments, "--algorithm", "schedule", "--eta", "0.2,0.1", "--time", "0,3,8", *files, "--json"])
+    answer = json.loads(several.output)
+    f = flow("tanh", SETTING["X"], 3, 24, 0.1, 1.5, 0.2, 1.0, tolerance=1e-8)
+    expected = predict(f, SETTING["y"], [0, 1, 2], Schedule([0.2, 0.1]), time=[0, 3, 8])
+    assert answer["time"] == [0.0, 3.0, 8.0]
+    assert np.abs(np.array(answer["mean"]) - expected.mean).max() < 1e-12
+    assert np.shape(answer["covariance_infinite"]) == (3, 3, 3) and "covariance" not in answer
+    table = list(csv.DictReader(csv_file.read_text().splitlines()))
+    assert len(table) == 3 * 3 * 2 and float(table[7]["mean"]) == pytest.approx(answer["mean"][1][0][1], rel=1e-9)
+    assert figure.read_bytes().startswith(b"\x89PNG")
+    one = run([*arguments, "--algorithm", "two-step", "--time", "1", "--covariance", "--loss", "--ntk", "--json"])
+    answer = json.loads(one.output)
+    assert np.shape(answer["covariance"]) == (2, 2, 3, 3) and np.shape(answer["ntk_change"]) == (2, 2, 6, 6)
+    losses = answer["test_loss"]
+    assert losses["total"] == pytest.approx(losses["bias"] + losses["variance"])
+    truth = np.array([[0.3 * k, 1 - k] for k in range(3)])
+    gap = np.array(answer["mean_infinite"]) - truth
+    assert losses["bias_infinite"] == pytest.approx(np.sum(gap**2) / 6)
+    shift = np.array(answer["mean"]) - answer["mean_infinite"]
+    assert losses["bias"] - losses["bias_infinite"] == pytest.approx(np.sum(gap * shift) / 3)
+    assert not any(note.startswith("Warning") for note in answer["notes"])
+    batches = ["--algorithm", "stochastic", "--eta", "0.2", "--batches", "0,1;2", "--time", "4"]
+    shown = run([*arguments, *batches, "--width", "1"])
+    assert "time" in shown.output and "StochasticDescent" in shown.output
+    assert "Warning: the corrections of order 1/n" in shown.output
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--algorithm", "stochastic", "--eta", "0.1"], "needs --batches"),
+        (["--algorithm", "descent", "--eta", "0.1,0.2"], "has one --eta"),
+        (["--algorithm", "descent", "--eta", "x"], "numbers separated by commas"),
+        (["--algorithm", "descent", "--eta", "0.1", "--time", "1.5"], "whole number"),
+        (["--time", "1,inf"], "finite numbers"),
+        (["--loss"], "lacks the column"),
+        (["--infinite", "--covariance"], "leave out --infinite"),
+    ],
+)
+def test_wrong_options_get_one_sentence(tables, options, message):
+    with pytest.raises((DeriveError, ValueError), match=message):
+        run([*tables, "--target", "u", "--target", "v", *OPTIONS, "--width", "24", *options])

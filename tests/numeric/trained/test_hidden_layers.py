@@ -81,6 +81,20 @@ def test_penultimate_update_statistics():
     assert np.abs(mixed).max() < 0.2 * np.abs(predicted.second_moment).max()
 
 
+@pytest.mark.equation("10.11")
+@pytest.mark.equation("10.12")
+def test_the_metric_of_the_penultimate_update_is_felt():
+    """A metric that sees one sample is training on it alone; a metric c scales the update by c, its square by c²."""
+    one = penultimate_update(theory(), Y[:1], TRAIN[:1], eta=0.7)
+    masked = penultimate_update(theory(), Y, TRAIN, eta=0.7, kappa=np.diag([1.0, 0.0]))
+    both = penultimate_update(theory(), Y, TRAIN, eta=0.7)
+    scaled = penultimate_update(theory(), Y, TRAIN, eta=0.7, kappa=3 * np.eye(2))
+    for name, power in (("mean", 1), ("frozen", 2), ("fluctuation", 2)):
+        assert np.abs(getattr(masked, name) - getattr(one, name)).max() < 1e-14
+        assert np.abs(getattr(scaled, name) - 3**power * getattr(both, name)).max() < 1e-13
+        assert np.abs(getattr(both, name) - getattr(one, name)).max() > 1e-4
+
+
 @pytest.mark.equation("10.42")
 @pytest.mark.equation("10.43")
 def test_regularization_tensor():

@@ -195,6 +195,32 @@ def test_mse_solvers_agree_with_the_closed_form(setting):
     assert np.abs(end - kernel.sample(z)).max() < 1e-8
 
 
+@pytest.mark.equation("10.22")
+@pytest.mark.equation("10.23")
+def test_the_metric_of_the_generalized_loss_is_felt(setting):
+    """Value, error and Hessian of one function, and the descent that it drives, with a metric that mixes samples."""
+    f, y, kernel = setting
+    rng = np.random.default_rng(21)
+    z = rng.normal(size=(5, 2))
+    root = rng.normal(size=(3, 3))
+    kappa = root @ root.T + np.eye(3)
+    loss, e = MSE(y, kappa), z[TRAIN] - y
+    assert loss.value(z[TRAIN]) == pytest.approx(sum(e[:, i] @ kappa @ e[:, i] for i in range(2)) / 2)
+    for index in np.ndindex(e.shape):
+        step = np.zeros_like(e)
+        step[index] = 0.5  # the loss is quadratic: its central difference is exact
+        slope = loss.value(z[TRAIN] + step) - loss.value(z[TRAIN] - step)
+        assert loss.error(z[TRAIN])[index] == pytest.approx(slope)
+        bent = loss.error(z[TRAIN] + step) - loss.error(z[TRAIN] - step)
+        assert np.abs(loss.hessian(z[TRAIN])[index] - bent).max() < 1e-12
+    by_hand, eta = z, 0.1 / np.linalg.norm(kernel.theta)
+    for _ in range(3):
+        by_hand = by_hand - eta * f.Theta[:, TRAIN] @ kappa @ (by_hand[TRAIN] - y)
+    assert np.abs(descend(f.Theta, z, TRAIN, loss, eta, 3) - by_hand).max() < 1e-12
+    plain = descend(f.Theta, z, TRAIN, MSE(y), eta, 3)
+    assert np.abs(plain - by_hand).max() > 1e-3
+
+
 @pytest.mark.equation("10.50")
 @pytest.mark.equation("10.51")
 @pytest.mark.equation("10.52")

@@ -299,3 +299,39 @@ def test_free_training_with_an_ntk_of_its_own(toy, name):
         assert np.abs(z - d.free(step)).max() < 1e-12
         memory, moved = algorithm.update(memory, (z[:, t] - toy.y.T) @ kappa, step)
         z = z - np.einsum("ijda,ja->id", H[..., t], moved)
+
+
+@pytest.mark.equation("infinity.105")
+def test_the_difference_equation_of_the_ntk(toy):
+    """Every step of the NTK: six terms in the second-order bracket; the five that are printed fail (docs/errata)."""
+    eta, t, net = 0.7 / largest(toy), toy.train, toy.tensors()
+    trained = toy.mean_ntk[np.ix_(t, t)]
+    start = net.z[:, t] - toy.y.T
+    cut = {name: getattr(net, name)[..., t] for name in ("dH", "ddI", "ddII")}
+    I, II = cut["ddI"][..., t, :], cut["ddII"][..., t, :]
+    mixed = cut["ddII"][..., t, :, :]  # samples 1, a, 2, b
+    errors = start
+    for step in range(4):
+        piled = np.linalg.solve(trained, (start - errors).T).T
+        now = coupled_updates(net, toy.y, t, eta, step)[1][1]
+        after = coupled_updates(net, toy.y, t, eta, step + 1)[1][1]
+
+        def pairs(x, y, errors=errors):
+            one = np.einsum("ijklxyab,ka,lb->ijxy", I, x, y)
+            two = np.einsum("ijklxyab,ka,lb->ijxy", II, x, y)
+            across = np.einsum("ikjlxayb,ka,lb->ijxy", mixed, x, y)
+            return one, two, across
+
+        def back(x):
+            return x.transpose(1, 0, 3, 2)
+
+        first = np.einsum("ijkxya,ka->ijxy", cut["dH"], errors)
+        one, two, across = pairs(errors, piled)
+        late, later, _ = pairs(errors, errors)
+        last = eta**2 / 2 * (late + back(late) + 2 * later)
+        right = one + two + across + back(one + two + across)
+        printed = one + 2 * two + back(two) + back(across)
+        assert np.abs(after - now + eta * (first + back(first)) - eta * right - last).max() < 1e-12
+        if step:
+            assert np.abs(eta * (right - printed)).max() > 1e-4
+        errors = errors - eta * errors @ trained
