@@ -267,7 +267,7 @@ def make_algorithm(
         if batches is None:
             raise DeriveError('--algorithm stochastic needs --batches, e.g. "0,1;2;0,2" (rows of the data from 0).')
         groups = batches.split(";") if isinstance(batches, str) else batches
-        return StochasticDescent(rates[0], [whole_numbers(group, "--batches") for group in groups])
+        return StochasticDescent(rates[0], [whole_numbers(group, "--batches", least=0) for group in groups])
     if name == "descent":
         return GradientDescent(rates[0])
     return Momentum(rates[0], momentum, nesterov=name == "nesterov")
