@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 
@@ -12,7 +13,7 @@ sys.path.append(str(Path(__file__).parents[1] / "trained"))
 from trained_setting import stored, theory
 
 from numeric.ensemble import Networks, extrapolate, train_ensemble
-from numeric.trained import GradientDescent, predict
+from numeric.trained import GradientDescent, Preconditioned, StochasticDescent, TwoStep, predict
 
 SMALLEST = 24
 """The narrowest width for which a quadratic in 1/n describes the interactions (16 needs the cubic term)."""
@@ -124,3 +125,64 @@ def test_small_run_agrees_with_the_stored_one():
         mean, error = (x[:, test].T for x in getattr(result, name))
         other = np.array(reference[name]["value"])
         assert np.abs((mean - other) / np.hypot(error, reference[name]["error"])).max() < 4
+
+
+ALGORITHMS = json.loads((Path(__file__).parents[2] / "data" / "trained" / "algorithms.json").read_text())
+
+
+def measured(name, quantity="interaction"):
+    """n × measured, extrapolated linearly in 1/n from widths 32 and 64, and its standard error."""
+    at = {r["width"]: r[quantity] for r in ALGORITHMS["runs"] if r["name"] == name}
+    value = {n: n * np.array(at[n]["value"]) for n in (32, 64)}
+    error = {n: n * np.array(at[n]["error"]) for n in (32, 64)}
+    return 2 * value[64] - value[32], np.hypot(2 * error[64], error[32])
+
+
+def by_theory(algorithm, time=None):
+    setting = ALGORITHMS["setting"]
+    return predict(theory(), np.array(setting["y"]), setting["train"], algorithm, time=time)
+
+
+def interactions(p):
+    return sum(p.parts[name] for name in INTERACTION)
+
+
+TRAINED_BY = {
+    "descent": GradientDescent(0.25),
+    "preconditioned": Preconditioned(0.05, lambda h: 1 + h**2),
+    "two-step": TwoStep(),
+    "stochastic": StochasticDescent(0.25, ALGORITHMS["batches"]),
+}
+
+
+@pytest.mark.equation("infinity.71")
+@pytest.mark.parametrize("name", TRAINED_BY)
+def test_each_algorithm_ends_where_its_theory_says(name):
+    """Real networks trained with Newton tensors, batches, two steps: the interactions of order 1/n."""
+    limit, error = measured(name)
+    expected = interactions(by_theory(TRAINED_BY[name]))
+    assert np.abs((limit - expected) / error).max() < 3.5
+    assert np.linalg.norm(error) < 0.5 * np.linalg.norm(expected)
+
+
+def test_the_solution_depends_on_the_algorithm():
+    """Two steps and descent end at different places at order 1/n: by theory, and the same networks by measurement."""
+    two, descent = (interactions(by_theory(TRAINED_BY[name])) for name in ("two-step", "descent"))
+    apart = {n: {} for n in (32, 64)}
+    for run in ALGORITHMS["runs"]:
+        apart[run["width"]][run["name"]] = run["width"] * np.array(run["interaction"]["value"])
+    gap = 2 * (apart[64]["two-step"] - apart[64]["descent"]) - (apart[32]["two-step"] - apart[32]["descent"])
+    assert np.linalg.norm(two - descent) > 1
+    assert np.linalg.norm(gap - (two - descent)) < 0.3 * np.linalg.norm(two - descent)
+
+
+@pytest.mark.equation("infinity.117")
+@pytest.mark.parametrize("steps", [2, 5, 12])
+def test_networks_in_the_course_of_training(steps):
+    """Interactions and the NTK's change after a few steps of descent."""
+    p = by_theory(GradientDescent(0.25), steps)
+    limit, error = measured(f"descent {steps}")
+    assert np.abs((limit - interactions(p)) / error).max() < 3.5
+    change, error = measured(f"descent {steps}", "ntk_change")
+    assert np.linalg.norm(change - p.ntk_change) < 3 * np.linalg.norm(error)
+    assert np.linalg.norm(error) < 0.5 * np.linalg.norm(p.ntk_change)
