@@ -41,6 +41,7 @@ def test_every_tensor_is_the_twins(shifted):
                 assert abs(array[i] - twin.tensor(name, layer, *i)) < 1e-8 * size, (layer, name, i)
 
 
+@pytest.mark.slow
 def test_without_skips_all_thirteen_are_the_plain_networks():
     """The tables of functionals at skip 0 against the generated layer step, another code altogether."""
     module = load("sin(z + 1)")
@@ -77,6 +78,7 @@ def test_transformations():
     assert np.allclose(jax.vmap(V)(jnp.asarray([0.9, 0.8])), [V(0.9), V(0.8)], atol=1e-9)
 
 
+@pytest.mark.slow
 def test_error_is_measured():
     f = flow("tanh", X[:1], depth=4, width=16, skip=1.0, tensors="V", C_b=0.1, C_W=0.5)
     assert set(f.error) == {"K", "V"} and all(0 < e < 1e-8 for e in f.error.values())
