@@ -1,0 +1,58 @@
+"""Certificates of critical points, re-checked by an independent evaluation of signs."""
+
+from fractions import Fraction
+
+import pytest
+import sympy as sp
+
+pytest.importorskip("flint")
+
+from checker import check_point, z
+
+import derive
+from derive.activations import BUILTIN
+
+GELU = [z * (1 + sp.erf(z / sp.sqrt(2))) / 2]
+SWISH = [z / (1 + sp.exp(-z))]
+
+
+@pytest.mark.parametrize("name, sigma", [("gelu", GELU), ("swish", SWISH)])
+def test_half_stable_points_pass_the_checker(name, sigma):
+    found = derive.certify(name, digits=28).to_json()
+    assert found["proved"]
+    point = next(p for p in found["points"] if p["class"] == "half-stable")
+    check_point(sigma, [], point)
+    low, high = map(Fraction, point["K_star"])
+    assert high - low < low / 10**26
+    assert [found["none_between"][0][0], found["none_between"][-1][1]] == ["0", "1000"]
+    assert found["none_between"][0][1] == point["K_star"][0]
+    assert found["none_between"][1][0] == point["K_star"][1]
+
+
+def test_gelu_exactly():
+    """The zero is (3 + sqrt(17))/2."""
+    point = derive.certify("gelu", digits=28).to_json()["points"][0]
+    low, high = map(Fraction, point["K_star"])
+    exact = Fraction(str(((3 + sp.sqrt(17)) / 2).evalf(50)))
+    assert low < exact < high
+
+
+@pytest.mark.parametrize("name", ("tanh", "relu", "softsign", "sigmoid", "elu", "sin"))
+def test_agrees_with_criticality(name):
+    found, known = derive.certify(name, digits=25).to_json(), derive.criticality(name).to_json()
+    assert found["proved"]
+    assert [p["class"] for p in found["points"]] == [p["class"] for p in known["points"]]
+    for mine, theirs in zip(found["points"], known["points"]):
+        low, high = map(Fraction, mine["C_W"])
+        assert low <= Fraction(theirs["C_W"]["exact"]) <= high
+
+
+def test_digits_are_checked():
+    with pytest.raises(derive.DeriveError, match="digits"):
+        derive.certify("tanh", digits=1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", BUILTIN)
+def test_every_builtin_is_proved(name):
+    assert derive.certify(name).proved
