@@ -71,7 +71,7 @@ def bracket_ball(
             total = sum((constant_ball(t.coefficient) * _product(t, digits + extra) for t in terms), flint.arb(0))
             if total.rad() * flint.arb(10) ** digits <= abs(total.mid()):
                 break
-            if total.rad() == 0 or (extra > 2 and total.contains(0)):
+            if total.rad() == 0 or ((extra > 2 or len(terms) == 1) and total.contains(0)):
                 break
     return total
 

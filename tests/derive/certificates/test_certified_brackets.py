@@ -41,12 +41,12 @@ def check(row, digits):
         assert not low <= changed <= high, row
 
 
-@pytest.mark.parametrize("row", SINGLES[::9], ids=lambda r: f"{r['pattern']} {r['activation']}")
+@pytest.mark.parametrize("row", SINGLES[::41], ids=lambda r: f"{r['pattern']} {r['activation']}")
 def test_single_brackets(row):
     check(row, 30)
 
 
-@pytest.mark.parametrize("row", PAIRS[::43], ids=lambda r: f"{r['pattern']} {r['activation']}")
+@pytest.mark.parametrize("row", PAIRS[::197], ids=lambda r: f"{r['pattern']} {r['activation']}")
 def test_pair_brackets(row):
     check(row, 14)
 
