@@ -198,7 +198,7 @@ def pair_ball(term: GaussianIntegral, digits: int) -> arb:
             rest = abs(power) * (left[0] * left[1]).sqrt()
             ball = total + flint.arb(0, rest.upper())
             norm = math.sqrt(abs(float(one.square.mid()) * float(two.square.mid())))
-        wanted = max(abs(float(total.mid())) * 10.0**-digits, norm * 10.0 ** -(digits + 8))  # it may be zero
+        wanted = max(abs(float(total.mid())) * 10.0**-digits, norm * 10.0 ** -(digits + 1))  # it may be zero
         if float(ball.rad()) <= wanted or terms >= MOST_TERMS:
             return ball
         missing = math.log(max(float(rest.mid()), 1e-300) / max(wanted / 4, 1e-300))
