@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import importlib
+import os
+from contextlib import suppress
 
 import click
 
 from derive import __version__
 from derive.cli.failures import guarded
+from effective_theory.folders import user_cache
 
 COMMANDS = {
     "activations": "what is built in, with class and criticality at a glance",
@@ -53,6 +56,13 @@ def group() -> None:
     """The effective theory of deep learning: exact Gaussian calculus, recursions, exponents, predictions."""
 
 
+def _run() -> int:
+    if "NUMERIC_CACHE_DIR" not in os.environ:  # this process is ours: compiled programs are kept for the next one
+        with suppress(OSError, ValueError):
+            os.environ["NUMERIC_CACHE_DIR"] = str(user_cache())
+    return group.main(standalone_mode=False) or 0
+
+
 def main() -> None:
     """Run the command line: an answer, or one sentence on standard error (see `derive.cli.failures`)."""
-    guarded(lambda: group.main(standalone_mode=False) or 0)
+    guarded(_run)
