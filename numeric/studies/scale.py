@@ -2,10 +2,10 @@ r"""Width transfer: networks between the NTK (s = 0) and the maximal-update (s =
 
 Outputs are multiplied by n^(-s/2) and learning rates by n^s, n the hidden width: the NTK stays of order one, and its
 relative change in training goes as L/n^(1-s). Every network is trained at several learning rates, and recorded are its
-final loss, the relative change |H - H_0|/|H_0| of its NTK on the training inputs and that of its trace, and how far the
-coordinates of the last hidden layer and of the output move (rms). Networks come in pairs with opposite last layers: in
-a pair's mean the dNTK times the targets, odd in the last layer, drops out. "standard" is the usual parametrization
-beside it: the same initialization, one learning rate for all parameters of all layers.
+final loss, the relative change of its NTK on the training inputs, and how far the coordinates of the last hidden layer
+and of the output move (rms). Networks come in pairs with opposite last layers, and the NTK's change |H - H_0|/|H_0| is
+that of a pair's mean: the dNTK times the targets, odd in the last layer, drops out of it. "standard" is the usual
+parametrization beside it: the same initialization, one learning rate for all parameters of all layers.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from functools import lru_cache
 from io import StringIO
 from pathlib import Path
@@ -121,74 +121,82 @@ def run_scale(study: ScaleStudy, done: set[tuple[str, int]] | None = None) -> It
 
 
 def _train(study: ScaleStudy, scheme: float | str, width: int, eta: float) -> list[ScaleRow]:
-    train = _trainer(study, scheme, width)
-    places = [(power, k) for power in study.powers for k in range(study.networks)]
-    chunk = max(1, min(len(places), 2**22 // (width * width)))
+    standard = scheme == STANDARD
+    train = _trainer(replace(study, schemes=(), powers=(0,), networks=2), standard, width)
+    s = 0.0 if standard else float(scheme)
+    multiplier = width ** (-s / 2)
+    scale = _standard_scale(study) if standard else float(width) ** s
+    places = [(power, k) for power in study.powers for k in range(study.networks // 2)]
+    chunk = max(1, min(len(places), 2**21 // (width * width)))
     rows = []
     for first in range(0, len(places), chunk):
         batch = places[first : first + chunk]
         padded = batch + [batch[-1]] * (chunk - len(batch))
-        found = train(jnp.array([k for _, k in padded]), jnp.array([eta * 2.0**power for power, _ in padded]))
+        rates = jnp.array([eta * scale * 2.0**power for power, _ in padded], dtype=jnp.float32)
+        found = train(jnp.array([k for _, k in padded]), rates, jnp.float32(multiplier))
         numbers = [np.asarray(x, dtype=float) for x in found]
         for place, (power, k) in enumerate(batch):
-            values = [float(x[place]) if np.isfinite(x[place]) else np.inf for x in numbers]
-            rows.append(ScaleRow(str(scheme), width, power, k, *values))
+            for member in range(2):
+                values = [float(x[place][member]) if np.isfinite(x[place][member]) else np.inf for x in numbers]
+                rows.append(ScaleRow(str(scheme), width, power, 2 * k + member, *values))
     return rows
 
 
 @lru_cache(maxsize=4)
-def _trainer(study: ScaleStudy, scheme: float | str, width: int) -> Callable[..., tuple[jax.Array, ...]]:
-    """A compiled function from network numbers and learning rates to a row's numbers."""
+def _trainer(study: ScaleStudy, standard: bool, width: int) -> Callable[..., tuple[jax.Array, ...]]:
+    """A compiled function from pairs' numbers, learning rates and the outputs' multiplier to rows' numbers."""
     X, y = (jnp.asarray(a, dtype=jnp.float32) for a in study.data())
     sizes = (study.dimension, *(width,) * (study.depth - 1), 1)
     bias, weight = study.rates
     nets = Networks(study.activation, sizes, study.C_b, study.C_W, bias, weight)
-    if scheme == STANDARD:
-        multiplier, rates = 1.0, [(1.0, 1.0)] * study.depth
-        scale = _standard_scale(study)
-    else:
-        s = float(scheme)
-        multiplier, rates, scale = width ** (-s / 2), nets.rates(), float(width) ** s
+    rates = [(1.0, 1.0)] * study.depth if standard else nets.rates()
     root = jax.random.fold_in(jax.random.key(study.seed), width)
 
-    def forward(params: Params) -> tuple[jax.Array, jax.Array]:
+    def forward(params: Params, multiplier: jax.Array) -> tuple[jax.Array, jax.Array]:
         z = hidden = X.T
         for layer, (w, b) in enumerate(params):
             hidden = z
             z = w @ (z if layer == 0 else nets.sigma(z)) + b[:, None]
         return hidden, multiplier * z[0]
 
-    def loss(params: Params) -> jax.Array:
-        return jnp.sum((forward(params)[1] - y) ** 2) / 2
+    def loss(params: Params, multiplier: jax.Array) -> jax.Array:
+        return jnp.sum((forward(params, multiplier)[1] - y) ** 2) / 2
 
     def ntk(params: Params) -> jax.Array:
         """The NTK on the training inputs, up to a factor."""
-        jacobian = jax.jacrev(lambda p: forward(p)[1])(params)
+        jacobian = jax.jacrev(lambda p: forward(p, jnp.float32(1.0))[1])(params)
         flat = [np.sqrt(r) * j.reshape(len(X), -1) for own, pair in zip(jacobian, rates) for j, r in zip(own, pair)]
         return jnp.stack([j @ j.T for j in flat]).sum(axis=0)
 
-    def one(index: jax.Array, eta: jax.Array) -> tuple[jax.Array, ...]:
-        drawn = nets.sample_one(jax.random.fold_in(root, index // 2))
-        sign = 1.0 - 2.0 * (index % 2)
-        paired = [*drawn[:-1], (sign * drawn[-1][0], sign * drawn[-1][1])]
-        start = jax.tree.map(lambda p: p.astype(jnp.float32), paired)
+    def member(drawn: Params, sign: jax.Array, eta: jax.Array, multiplier: jax.Array) -> tuple[jax.Array, ...]:
+        weights, biases = drawn[-1]
+        start = [*drawn[:-1], (sign * weights, sign * biases)]
 
         def step(params: Params, _: None) -> tuple[Params, None]:
-            gradient = jax.grad(loss)(params)
+            gradient = jax.grad(loss)(params, multiplier)
             moved = [
-                tuple(p - (eta * scale * r).astype(p.dtype) * g for p, g, r in zip(own, slope, pair))
+                tuple(p - eta * np.float32(r) * g for p, g, r in zip(own, slope, pair))
                 for own, slope, pair in zip(params, gradient, rates)
             ]
             return moved, None
 
         end, _ = jax.lax.scan(step, start, None, length=study.steps)
-        before, after = forward(start), forward(end)
+        before, after = forward(start, multiplier), forward(end, multiplier)
         moved = [jnp.sqrt(jnp.mean((b - a) ** 2)) for a, b in zip(before, after)]
-        first, last = ntk(start), ntk(end)
-        change = jnp.linalg.norm(last - first) / jnp.linalg.norm(first)
-        return loss(end), loss(start), change, jnp.trace(last) / jnp.trace(first) - 1, moved[0], moved[1]
+        return loss(end, multiplier), loss(start, multiplier), ntk(start), ntk(end), moved[0], moved[1]
 
-    return jax.jit(jax.vmap(one))
+    def pair(index: jax.Array, eta: jax.Array, multiplier: jax.Array) -> tuple[jax.Array, ...]:
+        drawn = nets.sample_one(jax.random.fold_in(root, index))
+        single = jax.tree.map(lambda p: p.astype(jnp.float32), drawn)
+        signs = jnp.array([1.0, -1.0], dtype=jnp.float32)
+        end, start, first, last, hidden, output = jax.vmap(member, (None, 0, None, None))(
+            single, signs, eta, multiplier
+        )
+        change = jnp.linalg.norm((last - first).sum(axis=0)) / jnp.linalg.norm(first.sum(axis=0))
+        traces = jnp.trace(last, axis1=1, axis2=2) / jnp.trace(first, axis1=1, axis2=2) - 1
+        return end, start, jnp.stack([change, change]), traces, hidden, output
+
+    return jax.jit(jax.vmap(pair, (0, 0, None)))
 
 
 @lru_cache(maxsize=8)

@@ -21,7 +21,7 @@ SETTINGS = recommend("tanh", 3)
 BASE = ScaleStudy(
     "tanh",
     (0.0, 0.5, 1.0),
-    (32, 64, 128, 256),
+    (64, 128, 256),
     3,
     64,
     40,
