@@ -179,10 +179,13 @@ class Activation:
 
 def _from_expression(name: str, expression: sp.Expr) -> Activation:
     expression = expression.replace(sp.erfc, lambda u: 1 - sp.erf(u)).replace(sp.sech, lambda u: 1 / sp.cosh(u))
-    kinks, pieces = split(expression)
-    if not kinks and not pieces[0].has(z):
-        raise FormulaError(f"The formula {name!r} is a constant: it does not depend on z.")
-    check_pieces(kinks, pieces)
+    try:
+        kinks, pieces = split(expression)
+        if not kinks and not pieces[0].has(z):
+            raise FormulaError(f"The formula {name!r} is a constant: it does not depend on z.")
+        check_pieces(kinks, pieces)
+    except (ArithmeticError, RecursionError, MemoryError):
+        raise FormulaError(f"The formula {name!r} cannot be analysed: numbers in it leave every range.") from None
     return Activation(name, kinks, pieces)
 
 

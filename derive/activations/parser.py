@@ -244,7 +244,9 @@ def _read(text: str) -> sp.Expr:
     tree, source = parse_tree(text)
     try:
         return _Reader(source).read(tree)
-    except (RecursionError, OverflowError, ZeroDivisionError, MemoryError):
+    except FormulaError:
+        raise
+    except (RecursionError, ArithmeticError, MemoryError, ValueError, TypeError):  # what SymPy cannot build or compare
         raise FormulaError(f"The formula {_short(text)!r} is too complicated.") from None
 
 

@@ -18,7 +18,7 @@ import pytest
 
 from effective_theory.files import write_file
 
-MAIN = [sys.executable, "-c", "from derive.cli import main; main()"]
+MAIN = [sys.executable, "-c", "from derive.entry import main; main()"]
 WORK = "import time\nfrom derive.cli import failures\n"
 
 
