@@ -29,6 +29,7 @@ ORDERS = 6
 GOOD, BAD = 200.0, 1e5
 """Errors in units of rounding: above the first another form is tried, above the second the formula is refused."""
 _SCALES = [1e-8, 1e-6, 1e-4, 1e-3, 0.01, 0.03, 0.1, 0.3, 0.7, 1.0, 1.5, 2.1, 3.2, 5.0, 8.0, 12.0, 20.0, 40.0, 1e2, 1e4]
+NEAR, FAR = 1.0, 100.0  # |z| up to which a derivative's usual size is taken, and from which it is what counts
 POINTS = np.array(sorted([-s for s in _SCALES] + _SCALES))
 
 
@@ -249,7 +250,11 @@ def _exact(activation: Activation) -> np.ndarray:
 
 
 def _errors(activation: Activation, text: str, dtype: type) -> np.ndarray:
-    """Error of each derivative at each point in units of rounding, against |f| + |z f'|; inf where it is not finite."""
+    """Error of each derivative at each point in units of rounding, against |f| + |z f'|; inf where it is not finite.
+
+    Far out a derivative may have fallen below the rounding of its own size near zero, where all Gaussians have weight:
+    there it is measured against that size.
+    """
     sigma = run_checked(text, _numpy_names(), "<generated sigma>")["sigma"]
     exact = _exact(activation)
     points: np.ndarray = POINTS.astype(dtype)
@@ -259,12 +264,14 @@ def _errors(activation: Activation, text: str, dtype: type) -> np.ndarray:
     with np.errstate(all="ignore"):
         for order in range(ORDERS):
             values = sigma(points, order)  # type: ignore[operator]
+            usual = max(abs(exact[order, i]) for i, p in enumerate(POINTS) if abs(p) <= NEAR)
             assert values.dtype == dtype, (values.dtype, order)
             for i, value in enumerate(values):
                 want, slope = exact[order, i], exact[order + 1, i]
                 if abs(want) > top:
                     continue
-                scale = float(abs(want) + abs(slope * mpmath.mpf(float(POINTS[i])))) * eps + floor
+                size = abs(want) + abs(slope * mpmath.mpf(float(POINTS[i])))
+                scale = float(max(size, usual) if abs(POINTS[i]) >= FAR else size) * eps + floor
                 miss = abs(mpmath.mpf(float(value)) - want) if np.isfinite(value) else mpmath.inf
                 out[order, i] = float(miss / scale)
     return out

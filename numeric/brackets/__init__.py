@@ -6,7 +6,6 @@
     quadruple_brackets(functions, K, plan.quadruples)               # {pattern: (N, N, N, N)}
     u = unique_quadruples(functions, K, plan.quadruples)            # the stored form, a few thousand times smaller
     block(u, PATTERNS, (0, 0, 1, 1), N, a, b)                       # (P, N, N): rows of a tensor for label pairs
-    quadruple_errors(functions, K, plan.quadruples, u)              # {pattern: error}, measured by another route
 
 Plans are pytrees: pass them to jitted functions as ordinary arguments (same sizes, same compiled code). Everything
 but making a plan can be jitted, mapped over K and differentiated with respect to K, also where K is singular.
@@ -19,7 +18,6 @@ from dataclasses import dataclass
 import jax
 import numpy as np
 
-from numeric.brackets.check import quadruple_errors
 from numeric.brackets.functions import Functions
 from numeric.brackets.gather import block, entries, quadruple_slots, tensor
 from numeric.brackets.pairs import pair_brackets
@@ -45,7 +43,6 @@ __all__ = [
     "needs_no_plan",
     "pair_brackets",
     "quadruple_brackets",
-    "quadruple_errors",
     "quadruple_slots",
     "sorted_quadruples",
     "tensor",

@@ -68,7 +68,7 @@ class Bucket:
 @dataclass(frozen=True)
 class QuadruplePlan:
     """Made by `make_quadruple_plan`; `error` is the aim, relative to the largest entry of each tensor (for sign rules:
-    measured). What was reached, `numeric.brackets.quadruple_errors` measures.
+    measured). What was reached, `f.error` measures.
 
     `rule` holds nodes and weights for the four-variate sign expectation, where `route` uses it. On the route
     "conditioned" each quadruple is in one of the `buckets` or in one of `nested`.

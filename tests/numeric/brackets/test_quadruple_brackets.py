@@ -7,8 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from bracket_twin import awkward_inputs, functions, twin
+from quadruple_check import quadruple_errors
 
-from numeric.brackets import PATTERNS, make_quadruple_plan, quadruple_brackets, quadruple_errors, unique_quadruples
+from numeric.brackets import PATTERNS, make_quadruple_plan, quadruple_brackets, unique_quadruples
 from numeric.errors import NumericError
 
 QUADRUPLES = ([0, 1, 2, 3], [2, 0, 1, 1], [0, 2, 3, 3], [4, 0, 1, 2], [1, 1, 1, 1], [3, 0, 0, 0], [4, 4, 2, 0])

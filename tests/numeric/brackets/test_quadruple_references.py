@@ -11,8 +11,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from bracket_twin import functions
+from quadruple_check import quadruple_errors
 
-from numeric.brackets import PATTERNS, make_quadruple_plan, quadruple_brackets, quadruple_errors, unique_quadruples
+from numeric.brackets import PATTERNS, make_quadruple_plan, quadruple_brackets, unique_quadruples
 from numeric.brackets.nestedplan import _rule, _values
 from numeric.errors import NumericError
 

@@ -76,7 +76,7 @@ def test_curved_pieces(name):
 
 def test_the_numbers_of_an_ordered_network():
     """relu at depth 30 and 45, as computed with 60 digits."""
-    options = {"width": 64, "C_b": 0.1, "C_W": 1, "lambda_b": 0.3, "tensors": ["H1"]}
+    options = {"width": 64, "C_b": 0.1, "C_W": 1, "lambda_b": 0.3, "lambda_W": 1, "tensors": ["H1"]}
     X = [[1, 0.3], [-0.4, 1]]
     assert float(flow("relu", X, depth=30, **options).H1[0, 1]) == pytest.approx(0.000498734, rel=1e-5)
     f = flow("relu", X, depth=45, **options)
