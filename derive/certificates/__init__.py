@@ -2,6 +2,6 @@
 
 from derive.certificates.brackets import bracket_ball
 from derive.certificates.critical_points import CertifiedPoint, Findings, certify_points
-from derive.certificates.decimals import Interval, decimals
+from derive.certificates.outward import Interval, decimals
 
 __all__ = ["CertifiedPoint", "Findings", "Interval", "bracket_ball", "certify_points", "decimals"]

@@ -17,9 +17,9 @@ import sympy as sp
 
 from derive.activations import Activation
 from derive.activations.enclosure import available, constant_ball, require
-from derive.certificates.decimals import Interval, decimals
 from derive.certificates.kernel_function import KernelFunction, at_kernel
 from derive.certificates.near_zero import clear_below
+from derive.certificates.outward import Interval, decimals
 from derive.critical import criticality
 from derive.critical.points import HALF_STABLE, SCALE_INVARIANT
 from derive.critical.positive import one_sign

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 import derive
 from derive.certificates import bracket_ball, decimals
-from derive.certificates.decimals import ends
+from derive.certificates.outward import ends
 from derive.cli import group
 from derive.errors import DeriveError
 from derive.gaussian import parse_bracket
