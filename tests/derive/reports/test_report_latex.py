@@ -17,7 +17,7 @@ _KNOWN = """
     begin end section paragraph title author date maketitle caption centering includegraphics linewidth hline texttt
     text mathrm ensuremath textless textgreater textbackslash raggedright arraybackslash Rightarrow qquad quad
     documentclass usepackage geometry setlength tabcolsep renewcommand arraystretch emergencystretch IfFileExists
-    newenvironment ignorespacesafterend
+    newenvironment ignorespacesafterend tfrac eta xi
 """
 """Commands that plain LaTeX with amsmath has, and that reports use."""
 
