@@ -1,4 +1,4 @@
-"""Numeric tests: float64, strict promotion of ranks, and a compilation cache that the tests share among themselves."""
+"""Numeric tests: float64, and a compilation cache that the tests share among themselves."""
 
 import os
 import tempfile
