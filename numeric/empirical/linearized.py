@@ -15,9 +15,19 @@ import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
-from numeric.empirical import empirical_ntk
 from numeric.empirical.contractions import Apply, Params, flat_rates
+from numeric.empirical.ntk import empirical_ntk
+from numeric.empirical.products import NTKOperator
+from numeric.errors import NumericError
+from numeric.trained.conjugate_gradients import TOLERANCE
 from numeric.trained.frozen_kernel import FrozenKernelTraining
+from numeric.trained.iterative_regression import IterativeRegression
+from numeric.trained.operators import MEMORY
+
+MATRICES = 5
+"""Matrices of the NTK's size that the direct way holds: the kernel, its modes, what makes them."""
+RANK = 64
+"""Of the preconditioner: each of its columns costs as much as an iteration."""
 
 
 @dataclass(frozen=True)
@@ -34,9 +44,21 @@ class Linearized:
         value, slope = jax.jvp(lambda p: self.apply(p, jnp.asarray(X)), (self.params,), (move,))
         return value + slope
 
-    def training(self, X: Any, y: Any, ridge: float = 0.0) -> LinearizedTraining:
-        """Training of f_lin on (X, y) from its initial parameters."""
-        return LinearizedTraining(self, jnp.asarray(X, float), np.asarray(y, float), ridge)
+    def training(
+        self, X: Any, y: Any, ridge: float = 0.0, *, memory: float = MEMORY, progress: bool | None = None
+    ) -> LinearizedTraining | MatrixFreeTraining:
+        """Training of f_lin on (X, y) from its initial parameters.
+
+        With the NTK's matrix if that fits into `memory` bytes a few times over, else with products of it alone.
+        """
+        inputs, labels = jnp.asarray(X, float), np.asarray(y, float)
+        if inputs.ndim < 1 or len(inputs) == 0 or len(labels) != len(inputs):
+            raise NumericError(f"training needs inputs and as many labels, not {inputs.shape} and {labels.shape}")
+        if not (np.isfinite(np.asarray(inputs)).all() and np.isfinite(labels).all()):
+            raise NumericError("the inputs or the labels hold values that are not finite numbers")
+        if MATRICES * 8 * labels.size**2 <= memory:
+            return LinearizedTraining(self, inputs, labels, ridge)
+        return MatrixFreeTraining(self, inputs, labels, ridge, memory=memory, progress=progress)
 
 
 def linearize(apply: Apply, params: Params, rates: Params | None = None) -> Linearized:
@@ -98,3 +120,65 @@ class LinearizedTraining:
 
     def _initial(self, X: jax.Array) -> np.ndarray:
         return np.asarray(self.model.apply(self.model.params, X))
+
+
+@dataclass(frozen=True)
+class MatrixFreeTraining:
+    """The same training with products of the NTK alone: conjugate gradients to the end, Lanczos' method in time.
+
+    A prediction is one forward pass along the displacement of the parameters, on any number of inputs.
+    """
+
+    model: Linearized
+    X: jax.Array
+    y: np.ndarray
+    ridge: float = 0.0
+    tolerance: float = TOLERANCE
+    rank: int = RANK
+    memory: float = MEMORY
+    progress: bool | None = None
+
+    @cached_property
+    def ntk(self) -> NTKOperator:
+        """The training NTK as an operator on (sample, output) rows."""
+        return NTKOperator(self.model.apply, self.model.params, self.X, self.model.rates, self.memory)
+
+    @cached_property
+    def fit(self) -> IterativeRegression:
+        """Kernel regression with it."""
+        start = np.asarray(self.model.apply(self.model.params, self.X), float)
+        if start.shape != self.y.shape:
+            raise NumericError(f"labels have the shape of the outputs, {start.shape}, not {self.y.shape}")
+        return IterativeRegression(
+            self.ntk,
+            self.y.reshape(-1),
+            self.ridge,
+            start.reshape(-1),
+            self.tolerance,
+            self.rank,
+            memory=self.memory,
+            progress=self.progress,
+        )
+
+    def flow(self, X: Any, time: float, eta: float = 1.0) -> np.ndarray:
+        """f_lin after gradient flow until one time."""
+        return self.predict(X, self.fit.flow_weights(time, eta).value)
+
+    def descent(self, X: Any, steps: int, eta: float) -> np.ndarray:
+        """f_lin after whole steps of gradient descent."""
+        return self.predict(X, self.fit.descent_weights(steps, eta).value)
+
+    def limit(self, X: Any) -> np.ndarray:
+        """f_lin at the end of training."""
+        return self.predict(X, self.fit.alpha)
+
+    def predict(self, X: Any, alpha: np.ndarray) -> np.ndarray:
+        """f_0(x) + grad f(x) . displacement."""
+        move = self.ntk.directions(np.reshape(alpha, (len(self.y), -1, 1)))
+        start = np.asarray(self.model.apply(self.model.params, jnp.asarray(X, float)))
+        return start + self.ntk.along(move, jnp.asarray(X, float))[..., 0].reshape(start.shape)
+
+    def displacement(self, alpha: np.ndarray) -> Params:
+        """w - w_0, as a tree like the parameters."""
+        _, unravel = ravel_pytree(self.model.params)
+        return unravel(self.ntk.directions(np.reshape(alpha, (len(self.y), -1, 1)))[0])

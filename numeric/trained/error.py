@@ -58,7 +58,7 @@ def prediction_error(p: Prediction, asked: tuple[str, ...]) -> dict[str, float]:
     for _ in range(DRAWS):
         flow = _moved(p.flow, names, errors, random)
         try:
-            kernel = kernel_prediction(flow.Theta, flow.K, p.kernel.y, p.kernel.train, p.rcond)
+            kernel = kernel_prediction(flow.Theta, flow.K, p.kernel.y, p.kernel.train, p.rcond, p.kernel.ridge)
             other = replace(p, flow=flow, kernel=kernel)
             for name in asked:
                 found[name] = max(found[name], float(np.abs(other.plain(name) - base[name]).max(initial=0.0)))

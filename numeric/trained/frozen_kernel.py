@@ -3,9 +3,8 @@
 With the loss (1/2) sum |f - y|^2 (their learning rate over N is our eta) and in the eigenbasis of the training
 kernel, the weights of the representer sum at time t are g_t(h) (y - f_0), where
 
-    gradient flow      g_t(h) = (1 - exp(-eta h t)) / h
-    gradient descent   g_t(h) = (1 - (1 - eta h)^t) / h
-    both, t -> infinity, 1/h: kernel ridgeless regression.
+    gradient flow and descent   g_t(h) of `numeric.trained.spectral_weights`
+    both, t -> infinity         1/h: kernel ridgeless regression.
 
 A penalty (ridge/2) |w - w_0|^2 shifts h to h + ridge, and the limit is kernel ridge regression. For other losses the
 representer weights follow an ODE (or, for gradient descent, a recursion) of their own. Kernels of several outputs
@@ -23,10 +22,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from numeric.errors import NumericError
+from numeric.given import finite, whole
 from numeric.trained.algorithms import Algorithm
 from numeric.trained.modes import SingularKernel, modes_of, smallest
 from numeric.trained.ode import solve
+from numeric.trained.operators import checked_kernel
 from numeric.trained.signals import position_signal
+from numeric.trained.spectral_weights import descent_weights, flow_weights
 
 Array = np.ndarray
 Loss = Callable[[jax.Array, jax.Array], jax.Array]
@@ -66,8 +68,8 @@ class FrozenKernelTraining:
         shapes = {(n, n), (*self.y.shape[1:], *self.y.shape[1:], n, n)}
         if self.K.shape not in shapes or self.f0.shape != self.y.shape:
             raise NumericError(f"K {self.K.shape}, y {self.y.shape} and f0 {self.f0.shape} do not belong together")
-        if self.ridge < 0:
-            raise NumericError("the ridge cannot be negative")
+        checked_kernel(self.K if self.output_blind else self._flat())
+        finite(self.ridge, "The ridge", least=0)
 
     @property
     def output_blind(self) -> bool:
@@ -87,29 +89,17 @@ class FrozenKernelTraining:
     @property
     def critical_rate(self) -> float:
         """The learning rate beyond which gradient descent diverges: 2 / h_max."""
-        return float(2 / self.eigenvalues[-1])
+        largest = float(self.eigenvalues[-1])
+        return 2 / largest if largest > 0 else float("inf")
 
     def flow_weights(self, time: float | Array, eta: float = 1.0) -> Array:
         """Representer weights alpha of gradient flow at `time`: f(x) = f_0(x) + k(x) alpha."""
-        t = np.asarray(time, float)[..., None]
-        h = self.eigenvalues
-        safe = np.where(h > 0, h, 1.0)
-        return self._apply(np.where(h > 0, -np.expm1(-eta * h * t) / safe, eta * t))
+        return self._apply(flow_weights(self.eigenvalues, time, eta))
 
     def descent_weights(self, steps: int | Array, eta: float) -> Array:
         """Representer weights alpha of gradient descent after a whole number of steps."""
-        t = np.asarray(steps)[..., None]
-        if np.any(t < 0) or not np.issubdtype(t.dtype, np.integer):
-            raise NumericError("gradient descent has whole steps: give integers, not negative")
-        h = self.eigenvalues
-        u = 1 - eta * h
-        safe = np.where(h > 0, h, 1.0)
-        near = np.abs(eta * h) < 0.5
-        with np.errstate(over="ignore"):
-            # 1 - u^t loses digits when eta h t is small: there use expm1 and log1p
-            small = -np.expm1(t * np.log1p(np.where(near, -eta * h, 0.0))) / safe
-            large = (1 - u ** t.astype(float)) / safe
-            alpha = self._apply(np.where(h > 0, np.where(near, small, large), eta * t))
+        with np.errstate(invalid="ignore"):
+            alpha = self._apply(descent_weights(self.eigenvalues, steps, eta))
         if not np.all(np.isfinite(alpha)):
             raise NumericError(f"gradient descent diverges at eta = {eta:g}: it needs eta < {self.critical_rate:.6g}")
         return alpha
@@ -130,13 +120,16 @@ class FrozenKernelTraining:
 
         `loss` is a JAX function of f and y in the shape of y. The solver's local error is kept below `tolerance`.
         """
+        finite(time, "The time", least=0)
+        finite(eta, "The learning rate", least=0)
         slope = self._slope(loss)
         return solve(lambda alpha: -eta * slope(alpha), np.zeros(self.y.size), time, tolerance).reshape(self.y.shape)
 
     def loss_descent_weights(self, steps: int, loss: Loss, eta: float) -> Array:
         """Representer weights after gradient descent steps of any loss(f, y)."""
         slope, alpha = self._slope(loss), np.zeros(self.y.size)
-        for _ in range(int(steps)):
+        finite(eta, "The learning rate", least=0)
+        for _ in range(whole(steps, "The number of steps")):
             alpha = alpha - eta * slope(alpha)
         if not np.all(np.isfinite(alpha)):
             raise NumericError(f"gradient descent diverges at eta = {eta:g}")

@@ -31,6 +31,8 @@ class KernelPrediction:
     y: np.ndarray
     train: tuple[int, ...]
     modes: TrainingModes
+    ridge: float = 0.0
+    """A penalty (ridge/2) |θ - θ_0|² (norm with the inverse learning rates) shifts every eigenvalue h of the modes."""
 
     @cached_property
     def leap(self) -> np.ndarray:
@@ -47,14 +49,19 @@ class KernelPrediction:
         return x - np.tensordot(self.leap, x[list(self.train)], axes=1)
 
     def _map(self, algorithm: Algorithm | None, t: Times | None, inputs: Sequence[int] | None = None) -> np.ndarray:
+        if self.ridge and algorithm is not None and (algorithm.preconditions or self._batches(algorithm)):
+            raise NumericError(f"{algorithm} has no ridge here: take gradient flow, descent, momentum or a schedule.")
         if t is None:
             return self.response(1 / self.modes.h, inputs)
         if algorithm is None:
             raise NumericError("A prediction at a time t needs the algorithm that gets there.")
-        if algorithm.masks(len(self.train)) is not None:
+        if self._batches(algorithm):
             rows = self.theta[:, self.train] if inputs is None else self.theta[np.ix_(inputs, self.train)]
             return rows @ _batch_positions(algorithm, self.theta[np.ix_(self.train, self.train)], t)
         return self.response(position_signal(algorithm, self.modes.h).at(t), inputs)
+
+    def _batches(self, algorithm: Algorithm) -> bool:
+        return algorithm.masks(len(self.train)) is not None
 
     def mean(
         self, algorithm: Algorithm | None = None, t: Times | None = None, inputs: Sequence[int] | None = None
@@ -102,7 +109,12 @@ def _batch_positions(algorithm: Algorithm, H: np.ndarray, t: Times) -> np.ndarra
 
 
 def kernel_prediction(
-    theta: np.ndarray, K: np.ndarray, y: ArrayLike, train: Sequence[int], rcond: float | None = None
+    theta: np.ndarray,
+    K: np.ndarray,
+    y: ArrayLike,
+    train: Sequence[int],
+    rcond: float | None = None,
+    ridge: float = 0.0,
 ) -> KernelPrediction:
     """Check shapes and conditioning, then the infinite-width ensemble.
 
@@ -121,7 +133,7 @@ def kernel_prediction(
         raise NumericError(f"y must have one row for each of the {len(train)} training inputs; its shape is {y.shape}.")
     if not np.isfinite(y).all():
         raise NumericError("y holds values that are not finite.")
-    return KernelPrediction(theta, K, y, train, training_modes(theta, train, rcond))
+    return KernelPrediction(theta, K, y, train, training_modes(theta, train, rcond, ridge), float(ridge))
 
 
 __all__ = ["KernelPrediction", "SingularKernel", "TrainingModes", "kernel_prediction", "training_modes"]

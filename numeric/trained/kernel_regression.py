@@ -13,7 +13,9 @@ from functools import cached_property
 import numpy as np
 
 from numeric.errors import NumericError
+from numeric.given import finite
 from numeric.trained.modes import modes_of
+from numeric.trained.operators import checked_kernel
 
 Array = np.ndarray
 
@@ -32,13 +34,16 @@ class KernelRegression:
     f0: Array | None = None
 
     def __post_init__(self) -> None:
-        K, y = np.asarray(self.K, float), np.asarray(self.y, float)
-        if K.ndim != 2 or K.shape[0] != K.shape[1] or y.shape[:1] != K.shape[:1]:
+        K, y = checked_kernel(self.K), np.asarray(self.y, float)
+        if y.ndim not in (1, 2) or len(y) != len(K):
             raise NumericError(f"a kernel of shape (N, N) and N labels are needed, got {K.shape} and {y.shape}")
-        if not (np.all(np.isfinite(K)) and np.all(np.isfinite(y))):
-            raise NumericError("the kernel or the labels have entries that are not finite numbers")
-        if self.ridge < 0:
-            raise NumericError("the ridge cannot be negative")
+        if self.f0 is not None:
+            object.__setattr__(self, "f0", np.asarray(self.f0, float))
+            if np.shape(self.f0) != y.shape:
+                raise NumericError(f"f0 has the shape of the labels, {y.shape}, not {np.shape(self.f0)}")
+        if not (np.isfinite(y).all() and (self.f0 is None or np.isfinite(self.f0).all())):
+            raise NumericError("the labels or f0 have entries that are not finite numbers")
+        finite(self.ridge, "The ridge", least=0)
         object.__setattr__(self, "K", K)
         object.__setattr__(self, "y", y)
 
@@ -50,7 +55,7 @@ class KernelRegression:
     @cached_property
     def residual(self) -> Array:
         """y - f_0 on the training points."""
-        return self.y if self.f0 is None else self.y - np.asarray(self.f0, float)
+        return self.y if self.f0 is None else self.y - self.f0
 
     @cached_property
     def alpha(self) -> Array:
@@ -59,7 +64,20 @@ class KernelRegression:
 
     def predict(self, k: Array, f0: Array | float = 0.0) -> Array:
         """k alpha + f_0(x) for test rows k of shape (N_test, N)."""
-        return np.asarray(k, float) @ self.alpha + f0
+        rows = self._rows(k, "test rows")
+        value = rows @ self.alpha
+        start = np.asarray(f0, float)
+        if start.shape not in ((), value.shape):
+            raise NumericError(f"f0 on the test inputs has the shape {value.shape}, not {start.shape}")
+        return value + start
+
+    def _rows(self, k: Array, name: str) -> Array:
+        rows = np.asarray(k, float)
+        if rows.ndim != 2 or rows.shape[1] != len(self.y):
+            raise NumericError(f"{name} have shape (points, {len(self.y)}), not {rows.shape}")
+        if not np.isfinite(rows).all():
+            raise NumericError(f"{name} hold values that are not finite numbers")
+        return rows
 
     @cached_property
     def leave_one_out(self) -> Array:
@@ -88,7 +106,14 @@ class KernelRegression:
         By block inversion the change is k~(x, x+) (y+ - f(x+)) / (k~(x+, x+) + ridge), with the conditioned kernel
         k~ = k - k G k; nothing is refitted.
         """
-        k_new, k_test = np.asarray(k_new, float), np.asarray(k_test, float)
+        k_new, k_test = self._rows(k_new, "candidates' rows"), self._rows(k_test, "test rows")
+        candidates, tests = len(k_new), len(k_test)
+        given = np.shape(k_self), np.shape(k_test_new), np.shape(y_new)
+        if given != ((candidates,), (tests, candidates), (candidates, *self.y.shape[1:])):
+            raise NumericError(
+                f"{candidates} candidates and {tests} test inputs need k_self ({candidates},), k_test_new "
+                f"({tests}, {candidates}) and y_new {(candidates, *self.y.shape[1:])}, not {given}"
+            )
         solved = self.inverse @ k_new.T
         variance = np.asarray(k_self, float) - np.einsum("cn,nc->c", k_new, solved) + self.ridge
         if np.any(variance <= 1e-13 * np.abs(np.asarray(k_self, float))):
@@ -99,7 +124,7 @@ class KernelRegression:
 
     def with_point(self, k_new: Array, k_self: float, y_new: Array) -> KernelRegression:
         """The fit with one more point, by block inversion; if there is an f_0, y_new is the label minus f_0."""
-        row = np.asarray(k_new, float)
+        row = self._rows(np.asarray(k_new, float)[None], "a new point's rows")[0]
         g = self.inverse @ row
         s = float(k_self + self.ridge - row @ g)
         if s <= 0:

@@ -12,6 +12,9 @@ from numeric.given import finite
 
 ADVICE = "remove one of them or pass rcond=1e-10 to leave such modes untrained"
 
+NEGATIVE = 1e-5
+"""Negative eigenvalues up to this share of the largest are rounding, of single precision at worst."""
+
 
 class SingularKernel(NumericError):
     """A training kernel that cannot be inverted in double precision; the message names the inputs."""
@@ -59,12 +62,16 @@ def modes_of(
     array([1.5, 3.5])
     """
     block = np.asarray(kernel, dtype=float)
+    if block.ndim != 2 or block.shape[0] != block.shape[1] or not len(block):
+        raise NumericError(f"A training kernel is a square matrix of at least one input; its shape is {block.shape}.")
     if not np.isfinite(block).all():
         raise NumericError("The training NTK holds values that are not finite.")
     finite(ridge, "The ridge", least=0)
     if rcond is not None:
         finite(rcond, "rcond", least=0, below=1)
     h, U = np.linalg.eigh((block + block.T) / 2)
+    if h[0] < -NEGATIVE * max(abs(float(h[-1])), abs(float(h[0]))):
+        raise NumericError(f"The kernel is not positive semidefinite: it has the eigenvalue {h[0]:.3g}.")
     h = (np.maximum(h, 0.0) if singular else h) + ridge
     if singular:
         return TrainingModes(h, U)
@@ -75,9 +82,11 @@ def modes_of(
     return TrainingModes(h[~small], U[:, ~small], int(small.sum()))
 
 
-def training_modes(theta: np.ndarray, train: Sequence[int], rcond: float | None = None) -> TrainingModes:
-    """The modes of the training inputs' block of an NTK over all inputs."""
-    return modes_of(np.asarray(theta)[np.ix_(train, train)], train, rcond=rcond)
+def training_modes(
+    theta: np.ndarray, train: Sequence[int], rcond: float | None = None, ridge: float = 0.0
+) -> TrainingModes:
+    """The modes of the training inputs' block of an NTK over all inputs, plus ridge."""
+    return modes_of(np.asarray(theta)[np.ix_(train, train)], train, rcond=rcond, ridge=ridge)
 
 
 def _diagnosis(block: np.ndarray, names: Sequence[int], h: np.ndarray, U: np.ndarray, advice: str) -> str:

@@ -56,7 +56,7 @@ class Prediction:
         The flow's errors (`f.error`) carried through training: see `numeric.trained.error`. It is no bound, and says
         nothing of what the theory leaves out (the next order in 1/n).
         """
-        finite = FINITE if "U" in getattr(self.flow, "names", ()) else ()
+        finite = FINITE if "U" in getattr(self.flow, "names", ()) and not self.kernel.ridge else ()
         return prediction_error(self, (*INFINITE, *finite))
 
     def plain(self, name: str) -> np.ndarray:
@@ -74,8 +74,9 @@ class Prediction:
     def notes(self) -> tuple[str, ...]:
         """What the numbers rest on, in words."""
         until = "" if self.time is None else f" until {'time' if self.algorithm.continuous else 'step'} {self.time}"
-        notes = [f"trained with {self.algorithm}{until}"]
-        if self.flow.widths[-1] is not None:
+        penalty = f" and a ridge of {self.kernel.ridge:g}" if self.kernel.ridge else ""
+        notes = [f"trained with {self.algorithm}{penalty}{until}"]
+        if self.flow.widths[-1] is not None and not self.kernel.ridge:
             notes.append(f"finite width: first order in 1/n, n = {self.width:g}")
         if self.kernel.modes.dropped:
             notes.append(f"{self.kernel.modes.dropped} modes of the training NTK were left untrained (rcond)")
@@ -104,6 +105,11 @@ class Prediction:
         return self._at(self.time)
 
     def _at(self, t: Times | None) -> FiniteWidth | StepwiseFinite:
+        if self.kernel.ridge:
+            raise NumericError(
+                "The corrections of order 1/n are derived without a ridge: ask for mean_infinite and "
+                "covariance_infinite, or leave the ridge out."
+            )
         if self.algorithm.masks(len(self.kernel.train)) is not None:
             if isinstance(t, np.ndarray):
                 raise NumericError("At finite width ask for the times of a schedule of batches one by one.")
@@ -166,7 +172,8 @@ class Prediction:
         """One row a test input and output (and time, if there are several): means, standard deviation, 1/n if known."""
         outputs = 1 if self.kernel.y.ndim == 1 else self.kernel.y.shape[1]
         columns = {"mean_infinite": self.mean_infinite}
-        if self.flow.widths[-1] is not None and not {"R", "S", "T", "U"} - set(self.flow.names):
+        known = self.flow.widths[-1] is not None and not {"R", "S", "T", "U"} - set(self.flow.names)
+        if known and not self.kernel.ridge:
             columns = {"mean": self.mean, **columns}
         table = {name: np.reshape(value, (-1, len(self.test), outputs)) for name, value in columns.items()}
         variance = np.diagonal(self.covariance_infinite, axis1=-2, axis2=-1).reshape(-1, len(self.test))
@@ -204,6 +211,7 @@ def predict(
     *,
     time: ArrayLike | None = None,
     rcond: float | None = None,
+    ridge: float = 0.0,
 ) -> Prediction:
     """Predict the ensemble of networks trained on the inputs `train` of the flow with targets y (MSE loss).
 
@@ -211,7 +219,9 @@ def predict(
 
     `y` has shape (N_train,) or (N_train, n_L); predictions are for all inputs of the flow that are not in `train`, in
     their order. Without `algorithm`, gradient flow. A singular training NTK raises `SingularKernel`; `rcond` (a
-    number like 1e-10) leaves modes below rcond times the largest eigenvalue untrained instead.
+    number like 1e-10) leaves modes below rcond times the largest eigenvalue untrained instead. A `ridge` adds the
+    penalty (ridge/2) |θ - θ_0|² to the loss, the norm with the inverse learning rates: kernel ridge regression, at
+    infinite width only.
 
     >>> from numeric import flow
     >>> f = flow("tanh", [[1.0, 0.2], [-0.3, 0.9], [0.5, 0.5]], depth=2)  # infinite width
@@ -221,7 +231,7 @@ def predict(
 
     With a width, and so all tensors in the flow, p.mean, p.covariance and p.parts hold the order 1/n.
     """
-    kernel = kernel_prediction(np.asarray(flow.Theta), np.asarray(flow.K), y, train, rcond)
+    kernel = kernel_prediction(np.asarray(flow.Theta), np.asarray(flow.K), y, train, rcond, ridge)
     chosen = set(kernel.train)
     test = tuple(k for k in range(len(kernel.theta)) if k not in chosen)
     algorithm = algorithm or GradientFlow()

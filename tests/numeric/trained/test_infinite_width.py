@@ -294,3 +294,41 @@ def test_bad_input_gets_one_clear_sentence(setting, y, train, message):
     f, _, _ = setting
     with pytest.raises(NumericError, match=message):
         kernel_prediction(f.Theta, f.K, y, train)
+
+
+def test_ridge_is_kernel_ridge_regression_and_weight_decay_in_time():
+    """The end is k (k + ridge)^-1 y; on the way a linear model with the same kernel, trained step by step."""
+    import numeric
+    from numeric import GradientDescent, GradientFlow
+
+    X = np.random.default_rng(4).normal(size=(6, 3))
+    f = numeric.flow("erf", X, depth=2, tensors=["K", "Theta"])
+    theta, K, y, train, ridge = np.asarray(f.Theta), np.asarray(f.K), np.array([1.0, -1.0, 0.5, 2.0]), [0, 1, 2, 3], 0.3
+    p = numeric.predict(f, y, train, ridge=ridge)
+    G = np.linalg.inv(theta[:4, :4] + ridge * np.eye(4))
+    assert np.allclose(p.mean_infinite, theta[4:, :4] @ G @ y, rtol=1e-12)
+    leap = np.concatenate([-theta[4:, :4] @ G, np.eye(2)], axis=1)
+    assert np.allclose(p.covariance_infinite, leap @ K @ leap.T, rtol=1e-11)
+    eta, steps = 0.2, 7
+    features = np.linalg.cholesky(theta + 1e-13 * np.eye(6))
+    w = np.zeros(6)
+    for _ in range(steps):
+        w = w - eta * (features[:4].T @ (features[:4] @ w - y) + ridge * w)
+    stepped = numeric.predict(f, y, train, GradientDescent(eta), time=steps, ridge=ridge)
+    assert np.allclose(stepped.mean_infinite, features[4:] @ w, rtol=1e-9)
+    late = numeric.predict(f, y, train, GradientFlow(), time=200.0, ridge=ridge)
+    assert np.allclose(late.mean_infinite, p.mean_infinite, rtol=1e-9)
+
+
+def test_ridge_refusals():
+    import numeric
+    from numeric.trained import Newton, StochasticDescent
+
+    f = numeric.flow("relu", np.eye(3), depth=2, width=8, tensors=["K", "Theta"])
+    with pytest.raises(NumericError, match="ridge"):
+        numeric.predict(f, [1.0, 2.0], [0, 1], ridge=-1.0)
+    for algorithm in (Newton(), StochasticDescent(0.1, [[0], [1]])):
+        with pytest.raises(NumericError, match="no ridge"):
+            _ = numeric.predict(f, [1.0, 2.0], [0, 1], algorithm, time=2, ridge=0.1).mean_infinite
+    with pytest.raises(NumericError, match="without a ridge"):
+        _ = numeric.predict(f, [1.0, 2.0], [0, 1], ridge=0.1).mean

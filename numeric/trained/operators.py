@@ -1,0 +1,139 @@
+"""A kernel over N training points that is known by its products with vectors, and never held whole unless it fits.
+
+`KernelOperator` is all that the iterative solvers ask for. `DenseKernel` holds a matrix; `BlockKernel` evaluates a
+function kernel(X1, X2) block by block, each symmetric pair of blocks once, and keeps the blocks if they fit into its
+memory budget; `numeric.empirical.products.NTKOperator` is the NTK of a real network.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from numeric.errors import NumericError
+from numeric.given import finite
+from numeric.progress import progress_bar
+
+Array = np.ndarray
+Kernel = Callable[[Array, Array], Array]
+"""kernel(X1, X2): the kernel of every input of X1 with every input of X2, (N1, N2)."""
+MEMORY = 1e9
+"""Default budget in bytes for blocks of a kernel."""
+COPIES = 4
+"""Arrays of a block's size that are alive at once while a block is made and used."""
+
+
+class KernelOperator(ABC):
+    """A symmetric positive semidefinite kernel of `size` points."""
+
+    size: int
+
+    @abstractmethod
+    def product(self, V: Array) -> Array:
+        """K V for V of shape (size, columns)."""
+
+    def columns(self, indices: Array) -> Array:
+        """K[:, indices], by products with unit vectors unless there is a shorter way."""
+        unit = np.zeros((self.size, len(indices)))
+        unit[indices, np.arange(len(indices))] = 1.0
+        return self.product(unit)
+
+
+class DenseKernel(KernelOperator):
+    """A kernel matrix that is there."""
+
+    def __init__(self, K: Array) -> None:
+        self.K = checked_kernel(K)
+        self.size = len(self.K)
+
+    def product(self, V: Array) -> Array:
+        return self.K @ V
+
+    def columns(self, indices: Array) -> Array:
+        return self.K[:, indices]
+
+
+class BlockKernel(KernelOperator):
+    """kernel(X1, X2) of N inputs within `memory` bytes: held if N^2 numbers fit, made anew at each product if not.
+
+    >>> X = np.array([[1.0, 0.0], [3.0, 4.0]])
+    >>> BlockKernel(lambda a, b: a @ b.T, X).product(np.array([[1.0], [1.0]])).tolist()
+    [[4.0], [28.0]]
+    """
+
+    def __init__(self, kernel: Kernel, X: Array, memory: float = MEMORY, progress: bool | None = None) -> None:
+        self.X = np.asarray(X, float)
+        if self.X.ndim < 2 or len(self.X) == 0:
+            raise NumericError(f"a kernel needs inputs of shape (N, n_0) with at least one row, not {self.X.shape}")
+        if not np.isfinite(self.X).all():
+            raise NumericError("the inputs hold values that are not finite numbers")
+        self.kernel, self.memory, self.progress = kernel, finite(memory, "The memory", above=0), progress
+        self.size = len(self.X)
+        self.held = 8.0 * self.size**2 <= self.memory
+        room = self.memory / (8 * COPIES)
+        self.rows = max(1, min(self.size, int(np.sqrt(room))))
+        if self.rows < min(self.size, 16):
+            raise NumericError(f"memory={memory:g} bytes holds blocks of {self.rows} inputs only: give 1e6 or more")
+        self._whole: Array | None = None
+
+    def product(self, V: Array) -> Array:
+        if self.held:
+            if self._whole is None:
+                self._whole = np.empty((self.size, self.size))
+                for rows, columns, block in self._blocks("kernel"):
+                    self._whole[rows, columns] = block
+                    self._whole[columns, rows] = block.T
+            return self._whole @ V
+        total = np.zeros(np.shape(V))
+        for rows, columns, block in self._blocks("product"):
+            total[rows] += block @ V[columns]
+            if rows != columns:
+                total[columns] += block.T @ V[rows]
+        return total
+
+    def columns(self, indices: Array) -> Array:
+        if self._whole is not None:
+            return self._whole[:, indices]
+        return self.between(self.X, self.X[indices])
+
+    def between(self, X1: Array, X2: Array) -> Array:
+        """The rectangle of kernel values of X1 with X2: only these pairs, in blocks of rows."""
+        step = max(1, int(self.rows**2 / max(len(X2), 1)))
+        parts = [self._checked(X1[i : i + step], X2) for i in range(0, len(X1), step)]
+        return np.concatenate(parts) if parts else np.zeros((0, len(X2)))
+
+    def _blocks(self, what: str) -> Iterator[tuple[slice, slice, Array]]:
+        starts = range(0, self.size, self.rows)
+        with progress_bar(len(starts) * (len(starts) + 1) // 2, self.progress, what) as tick:
+            for i in starts:
+                rows = slice(i, min(i + self.rows, self.size))
+                for j in starts[i // self.rows :]:
+                    columns = slice(j, min(j + self.rows, self.size))
+                    yield rows, columns, self._checked(self.X[rows], self.X[columns])
+                    tick(1)
+
+    def _checked(self, X1: Array, X2: Array) -> Array:
+        block = np.asarray(self.kernel(X1, X2), float)
+        if block.shape != (len(X1), len(X2)):
+            raise NumericError(f"kernel(X1, X2) must return {(len(X1), len(X2))} numbers, not {block.shape}")
+        if not np.isfinite(block).all():
+            raise NumericError("the kernel has entries that are not finite numbers")
+        return block
+
+
+def checked_kernel(K: Array, name: str = "kernel") -> Array:
+    """A square, finite, symmetric matrix without negative diagonal entries (to single precision), or one sentence."""
+    matrix = np.asarray(K, float)
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not len(matrix):
+        raise NumericError(f"a {name} is a square matrix of at least one point, not an array of shape {matrix.shape}")
+    if not np.isfinite(matrix).all():
+        raise NumericError(f"the {name} has entries that are not finite numbers")
+    scale = float(np.abs(matrix).max())
+    if not np.allclose(matrix, matrix.T, rtol=1e-6, atol=1e-6 * scale):
+        raise NumericError(f"a {name} is symmetric; this one is not (by {np.abs(matrix - matrix.T).max():.2g})")
+    if float(np.diagonal(matrix).min()) < -1e-6 * scale:
+        k = int(np.argmin(np.diagonal(matrix)))
+        raise NumericError(f"a {name} is positive semidefinite; entry ({k}, {k}) is {matrix[k, k]:.3g}")
+    return matrix
