@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from derive.verbs.design import recommend
     from derive.verbs.equations import forward, recursion
     from derive.verbs.expectation import expect
+    from derive.verbs.exploration import explore
     from derive.verbs.files import generate, report
     from derive.verbs.kernels import learnability, ntk_study
     from derive.verbs.scale import scale_study
@@ -42,6 +43,7 @@ _HOMES = {
     "criticality": "derive.verbs.depth",
     "depth_study": "derive.verbs.data",
     "expect": "derive.verbs.expectation",
+    "explore": "derive.verbs.exploration",
     "exponents": "derive.verbs.depth",
     "fixed_points": "derive.verbs.depth",
     "forward": "derive.verbs.equations",
@@ -69,6 +71,7 @@ __all__ = [
     "criticality",
     "depth_study",
     "expect",
+    "explore",
     "exponents",
     "fixed_points",
     "forward",

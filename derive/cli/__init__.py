@@ -27,6 +27,7 @@ COMMANDS = {
     "generalization": "robustness and variance on a nearby input, against depth",
     "starpolation": "interpolation and extrapolation between two training inputs",
     "depth-study": "test loss of a data set against depth, as bias and variance",
+    "explore": "a local page: type an activation, slide variances, depth and width",
     "report": "derivation reports: self-contained HTML, Markdown, LaTeX",
     "scale-study": "the best learning rate and a coordinate check against width, on real networks",
     "ntk-study": "trained networks against their linearization, over widths",

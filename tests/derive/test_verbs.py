@@ -35,6 +35,7 @@ EXAMPLES = {
     "generalization": ["relu"],
     "starpolation": ["relu"],
     "depth-study": ["data.csv", "--test", "test.csv", "--target", "y", "--activations", "relu", "--depths", "2,3"],
+    "explore": ["linear", "--static", "explorer.html"],
     "report": ["linear", "-o", "reports"],
     "scale-study": [
         "linear",
@@ -56,7 +57,7 @@ EXAMPLES = {
     "ntk-study": ["linear", "--widths", "4,8", "--networks", "2", "--steps", "5", "-o", "study"],
     "learnability": ["relu", "--depth", "2", "--dimension", "3", "--samples", "2,4", "--C-b", "0"],
 }
-LONG = {"report", "scale-study", "ntk-study"}
+LONG = {"explore", "report", "scale-study", "ntk-study"}
 """Their answers are compared by `make verify`."""
 FORMS = {"as_json", "latex", "form"}
 """Options that choose how the answer is printed; they are no arguments of the verb."""

@@ -27,7 +27,7 @@ _RAW_TEX = r"""() => {
   return found;
 }"""
 
-_TOO_WIDE = """() => [...document.querySelectorAll('body, body *')]
+TOO_WIDE = """() => [...document.querySelectorAll('body, body *')]
   .filter(e => !e.closest('svg') && e.clientWidth > 0 && getComputedStyle(e).display !== 'inline'
                && e.scrollWidth > e.clientWidth + 1 && e.getBoundingClientRect().width > 2)
   .filter(e => !(e.closest('.sidebar-drawer, .toc-drawer, .mobile-header, .visually-hidden')))
@@ -47,7 +47,7 @@ def chromium() -> Iterator[Any]:
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as driver:
-        options = ["--no-sandbox", "--disable-gpu", "--host-resolver-rules=MAP * 127.0.0.1:9"]
+        options = ["--no-sandbox", "--disable-gpu", "--host-resolver-rules=MAP * 127.0.0.1:9, EXCLUDE 127.0.0.1"]
         browser = driver.chromium.launch(executable_path=program, args=options)
         yield browser
         browser.close()
@@ -69,6 +69,6 @@ def complaints(browser: Any, page_file: Path, width: int, scheme: str = "light")
     page.goto(page_file.resolve().as_uri(), timeout=120_000)
     page.wait_for_function(_READY, timeout=120_000)
     found += [f"raw TeX: {text}" for text in page.evaluate(_RAW_TEX)]
-    found += [f"too wide: {text}" for text in page.evaluate(_TOO_WIDE)]
+    found += [f"too wide: {text}" for text in page.evaluate(TOO_WIDE)]
     context.close()
     return found
