@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from derive.verbs.exploration import explore
     from derive.verbs.files import generate, report
     from derive.verbs.kernels import learnability, ntk_study
+    from derive.verbs.regression import kernel
     from derive.verbs.scale import scale_study
 
 __version__ = "0.2.0"
@@ -49,6 +50,7 @@ _HOMES = {
     "forward": "derive.verbs.equations",
     "generalization": "derive.verbs.depth",
     "generate": "derive.verbs.files",
+    "kernel": "derive.verbs.regression",
     "learnability": "derive.verbs.kernels",
     "ntk_study": "derive.verbs.kernels",
     "predict": "derive.verbs.data",
@@ -77,6 +79,7 @@ __all__ = [
     "forward",
     "generalization",
     "generate",
+    "kernel",
     "learnability",
     "ntk_study",
     "predict",

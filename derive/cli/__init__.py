@@ -24,6 +24,7 @@ COMMANDS = {
     "recommend": "initialization, learning rates, width and depth of a network, ready to paste",
     "generate": "write a JAX module for an activation",
     "predict": "predictions of trained networks on a data set",
+    "kernel": "kernel regression on a data set: risks, spectrum, what to label next",
     "generalization": "robustness and variance on a nearby input, against depth",
     "starpolation": "interpolation and extrapolation between two training inputs",
     "depth-study": "test loss of a data set against depth, as bias and variance",

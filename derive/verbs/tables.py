@@ -57,21 +57,34 @@ def _cell(text: str) -> float:
     return value
 
 
-def load_data(data: str | Path, test: str | Path, targets: Sequence[str]) -> DataSet:
-    """Columns that are not targets are inputs; the test file needs the same input columns."""
+def target_columns(data: str | Path, targets: Sequence[str]) -> tuple[list[str], Rows, Rows]:
+    """All column names, and the rows of inputs and of targets of a file that has the targets."""
     names, rows = read_table(data)
-    test_names, test_rows = read_table(test)
     for target in targets:
         if target not in names:
             raise DeriveError(f"{data} has no column {target!r}; it has {', '.join(names)}.")
     inputs = [name for name in names if name not in targets]
-    missing = [name for name in inputs if name not in test_names]
-    if not inputs or missing:
-        raise DeriveError(
-            f"{test} lacks the input columns {', '.join(missing)}." if missing else f"{data} has no input columns."
-        )
-    X = [[row[names.index(name)] for name in inputs] for row in rows]
-    X += [[row[test_names.index(name)] for name in inputs] for row in test_rows]
-    known = all(target in test_names for target in targets)
-    answers = [[row[test_names.index(target)] for target in targets] for row in test_rows] if known else None
-    return DataSet(X, [[row[names.index(target)] for target in targets] for row in rows], len(rows), answers)
+    if not inputs:
+        raise DeriveError(f"{data} has no input columns.")
+    return names, _columns(names, rows, inputs), _columns(names, rows, targets)
+
+
+def input_rows(path: str | Path, inputs: Sequence[str], targets: Sequence[str]) -> tuple[Rows, Rows | None]:
+    """The rows of the given input columns of another file, and of its targets if it has them all."""
+    names, rows = read_table(path)
+    missing = [name for name in inputs if name not in names]
+    if missing:
+        raise DeriveError(f"{path} lacks the input columns {', '.join(missing)}.")
+    known = all(target in names for target in targets)
+    return _columns(names, rows, inputs), _columns(names, rows, targets) if known else None
+
+
+def _columns(names: Sequence[str], rows: Rows, wanted: Sequence[str]) -> Rows:
+    return [[row[names.index(name)] for name in wanted] for row in rows]
+
+
+def load_data(data: str | Path, test: str | Path, targets: Sequence[str]) -> DataSet:
+    """Columns that are not targets are inputs; the test file needs the same input columns."""
+    names, X, y = target_columns(data, targets)
+    more, answers = input_rows(test, [name for name in names if name not in targets], targets)
+    return DataSet(X + more, y, len(X), answers)

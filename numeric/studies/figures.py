@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 from effective_theory.files import write_file
 from numeric.spectra.sampled import MeasuredLearnability
 from numeric.spectra.selfconsistent import LearnabilityPrediction
+from numeric.studies.data_kernel import DataFit
 from numeric.studies.linearization import Summary
 from numeric.studies.scale import ScaleSummary
 from numeric.trained.prediction import Prediction
@@ -120,6 +121,28 @@ def prediction_figure(p: Prediction, targets: Sequence[str], finite: bool, title
             axes.set_xlabel("test input")
             axes.legend()
         axes.set_ylabel(name)
+    figure.suptitle(title)
+    _save(figure, path)
+
+
+def kernel_figure(found: DataFit, y: np.ndarray, title: str, path: Path) -> None:
+    """The kernel's spectrum with the target's power above each eigenvalue, and leave-one-out predictions."""
+    figure = Figure(figsize=(10, 4), layout="constrained")
+    spectrum, risk = figure.subplots(1, 2)
+    modes = np.arange(1, len(found.eigenvalues) + 1)
+    shown = found.eigenvalues > 0
+    spectrum.plot(modes[shown], found.eigenvalues[shown], "C0.", ms=4, label="eigenvalue")
+    spectrum.plot(modes, 1 - np.cumsum(found.target_share), "C1-", label="power of the target not yet seen")
+    spectrum.set(xscale="log", yscale="log", xlabel="mode", ylim=(1e-8 * max(found.eigenvalues[0], 1e-300), None))
+    spectrum.legend(fontsize=8)
+    if found.leave_one_out is not None:
+        risk.plot(y, y - found.leave_one_out, ".", ms=3)
+        ends = [float(y.min()), float(y.max())]
+        risk.plot(ends, ends, "k-", lw=0.8)
+        risk.set(xlabel="target", ylabel="prediction without this input", title=f"mean square {found.loo_mse:.3g}")
+    else:
+        risk.text(0.5, 0.5, f"cross-validation {found.gcv:.3g} ± {found.gcv_error:.1g}", ha="center")
+        risk.set_axis_off()
     figure.suptitle(title)
     _save(figure, path)
 

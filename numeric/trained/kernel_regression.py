@@ -136,3 +136,37 @@ class KernelRegression:
         G = np.block([[self.inverse + np.outer(g, g) / s, -g[:, None] / s], [-g[None, :] / s, np.array([[1 / s]])]])
         updated.__dict__["inverse"] = G
         return updated
+
+
+@dataclass(frozen=True)
+class RidgePath:
+    """Leave-one-out error and generalized cross-validation for many ridges, from one eigendecomposition."""
+
+    ridges: Array
+    loo_mse: Array
+    gcv: Array
+
+    def best(self, by: str) -> float:
+        """The ridge with the least risk by "loo" or "gcv"."""
+        if by not in ("loo", "gcv"):
+            raise NumericError(f"a ridge is chosen by 'loo' or 'gcv', not {by!r}")
+        return float(self.ridges[np.argmin(self.loo_mse if by == "loo" else self.gcv)])
+
+
+def ridge_path(K: Array, y: Array, f0: Array | None = None, count: int = 43) -> RidgePath:
+    """Risks at ridges from 1e-12 to 100 times the kernel's mean eigenvalue, where the inverse exists."""
+    K, target = checked_kernel(K), np.asarray(y, float) if f0 is None else np.asarray(y, float) - np.asarray(f0, float)
+    modes = modes_of(K, singular=True)
+    mean = float(np.mean(modes.h))
+    if mean <= 0:
+        raise NumericError("the kernel is zero: no ridge can be chosen")
+    ridges = mean * np.logspace(-12, 2, count)
+    ridges = ridges[ridges > 4 * len(K) * np.finfo(float).eps * modes.h[-1]]
+    rotated, squares = modes.U.T @ target.reshape(len(K), -1), modes.U**2
+    loo, gcv = [], []
+    for ridge in ridges:
+        g = 1 / (modes.h + ridge)
+        alpha, diagonal = modes.U @ (g[:, None] * rotated), squares @ g
+        loo.append(np.mean((alpha / diagonal[:, None]) ** 2))
+        gcv.append(np.mean(alpha**2) / np.mean(diagonal) ** 2)
+    return RidgePath(ridges, np.array(loo), np.array(gcv))

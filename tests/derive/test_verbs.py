@@ -32,6 +32,7 @@ EXAMPLES = {
     "recommend": ["relu", "--depth", "4", "--outputs", "2"],
     "generate": ["linear", "-o", "linear_theory.py"],
     "predict": ["data.csv", "--test", "test.csv", "--target", "y", "--infinite", "--activation", "erf"],
+    "kernel": ["data.csv", "--target", "y", "--test", "test.csv", "--activation", "erf", "--ridge", "0.1"],
     "generalization": ["relu"],
     "starpolation": ["relu"],
     "depth-study": ["data.csv", "--test", "test.csv", "--target", "y", "--activations", "relu", "--depths", "2,3"],
