@@ -23,6 +23,7 @@ from jax.flatten_util import ravel_pytree
 from numeric.empirical.contractions import Apply, Params, flat_rates
 from numeric.empirical.structured import StructuredModel
 from numeric.errors import NumericError
+from numeric.shapes import TangentKernel
 
 MEMORY = 1e9
 """Default budget in bytes for what is held at once besides the parameters and the answer."""
@@ -40,7 +41,7 @@ def empirical_ntk(
     X2: Array | None = None,
     method: str = "auto",
     memory: float = MEMORY,
-) -> Array:
+) -> TangentKernel:
     """H[i1, i2, 1, 2] between the inputs X and X2 (X itself by default), or (inputs, inputs2) without an output axis.
 
     `apply(params, X)` returns (inputs,) or (inputs, outputs). `rates` is the diagonal of the learning-rate tensor: a
@@ -92,7 +93,7 @@ def pseudo_ntk(
     *,
     X2: Array | None = None,
     memory: float = MEMORY,
-) -> Array:
+) -> TangentKernel:
     """The NTK of the sum of all O outputs over sqrt(O): (inputs, inputs2), O^2 times smaller than the NTK.
 
     It stands for the NTK times the identity of outputs; the relative difference falls as 1/sqrt(width).

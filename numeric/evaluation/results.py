@@ -16,12 +16,33 @@ from numeric.brackets import Plan
 from numeric.errors import MissingTensor, NumericError
 from numeric.evaluation.inputs import Parameters
 from numeric.evaluation.storage import State, arrays, read, restore, save
+from numeric.shapes import FourPoint, Kernel, Tensor
 
 if TYPE_CHECKING:
     import pandas
 
 
-class Layer(Mapping[str, jax.Array]):
+class Tensors:
+    """What the tensors are, for type checkers and readers; which ones there are depends on the question."""
+
+    K: Kernel
+    Theta: Kernel
+    V: FourPoint
+    G1: Kernel
+    D: FourPoint
+    F: FourPoint
+    H1: Kernel
+    A: FourPoint
+    B: FourPoint
+    P: FourPoint
+    Q: FourPoint
+    R: FourPoint
+    S: FourPoint
+    T: FourPoint
+    U: FourPoint
+
+
+class Layer(Mapping[str, jax.Array], Tensors):
     """The tensors of one layer: `layer.V` or `layer["V"]`, axes in the subscripts' order."""
 
     def __init__(self, number: int, tensors: Mapping[str, jax.Array], missing: Mapping[str, str]) -> None:
@@ -29,7 +50,7 @@ class Layer(Mapping[str, jax.Array]):
         self._tensors = dict(tensors)
         self._missing = dict(missing)
 
-    def __getitem__(self, name: str) -> jax.Array:
+    def __getitem__(self, name: str) -> Tensor:
         if name in self._tensors:
             return self._tensors[name]
         raise MissingTensor(self._missing.get(name, f"The tensor {name} was not asked for: add it to `tensors`."))
@@ -40,7 +61,7 @@ class Layer(Mapping[str, jax.Array]):
     def __len__(self) -> int:
         return len(self._tensors)
 
-    def __getattr__(self, name: str) -> jax.Array:
+    def __getattr__(self, name: str) -> Tensor:
         if name.startswith("_") or not name[:1].isupper():
             raise AttributeError(name)
         return self[name]
@@ -53,7 +74,7 @@ class Layer(Mapping[str, jax.Array]):
 
 
 @jax.tree_util.register_pytree_node_class
-class Flow:
+class Flow(Tensors):
     """The flow of a network: `f.K`, `f.Theta`, ..., `f.U` at the output layer, `f.layer(l)` at layer l (1 to depth).
 
     `widths` is (n_0, n_1, ..., n_{L-1}), hidden widths None at infinite width; every finite-width
@@ -161,7 +182,7 @@ class Flow:
     def __reduce__(self) -> tuple[Callable[..., Flow], tuple[type[Flow], State]]:
         return restore, (type(self), arrays(self))
 
-    def __getattr__(self, name: str) -> jax.Array:
+    def __getattr__(self, name: str) -> Tensor:
         if name.startswith("_") or not name[:1].isupper():
             raise AttributeError(name)
         return self.layer(self.depth)[name]

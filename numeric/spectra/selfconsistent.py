@@ -19,6 +19,7 @@ import numpy as np
 
 from numeric.errors import NumericError
 from numeric.given import finite
+from numeric.shapes import Levels
 from numeric.spectra.eigensystem import Array
 
 
@@ -33,9 +34,9 @@ class LearnabilityPrediction:
     samples: int
     ridge: float
     kappa: float
-    eigenvalues: Array
-    multiplicities: Array
-    learnabilities: Array
+    eigenvalues: Levels
+    multiplicities: Levels
+    learnabilities: Levels
     overfitting: float
     points: float  # M, infinite on a continuous space
 

@@ -84,7 +84,9 @@ def checked(p: Prediction, name: str, value: np.ndarray) -> np.ndarray:
                 "nearly coincide; leave one of them out, or leave small modes untrained with rcond (say 1e-4)."
             )
     if name == "covariance":
-        variance = np.diagonal(value if value.ndim != 4 or p.kernel.y.ndim == 1 else value[0, 0], axis1=-2, axis2=-1)
+        variance = np.diagonal(value, axis1=-2, axis2=-1)
+        if p.kernel.y.ndim > 1:  # of each output; two different ones may well be anticorrelated
+            variance = np.diagonal(variance, axis1=-3, axis2=-2)
         if variance.size and float(variance.min()) < -1e-10 * float(np.abs(value).max()):
             raise UnreliablePrediction(
                 f"A variance comes out as {variance.min():.3g}: at width {p.width:g} the correction of order 1/n is "

@@ -21,6 +21,7 @@ from numeric.errors import NumericError
 from numeric.evaluation.results import Flow
 from numeric.generated.training import PARTS
 from numeric.given import stays_finite
+from numeric.shapes import Covariance, Means, OutputCovariance
 from numeric.trained.algorithms import Algorithm, GradientFlow
 from numeric.trained.error import FINITE, INFINITE, checked, prediction_error
 from numeric.trained.finite import FiniteWidth
@@ -83,13 +84,13 @@ class Prediction:
         return tuple(notes)
 
     @cached_property
-    def mean_infinite(self) -> np.ndarray:
+    def mean_infinite(self) -> Means:
         """(10.40) on the test inputs."""
         self._check()
         return stays_finite(self.kernel.mean(self.algorithm, self.time, inputs=self.test), "The mean prediction")
 
     @cached_property
-    def covariance_infinite(self) -> np.ndarray:
+    def covariance_infinite(self) -> Covariance:
         """(10.41) on the test inputs."""
         self._check()
         return stays_finite(self.kernel.covariance(self.algorithm, self.time, inputs=self.test), "The covariance")
@@ -124,7 +125,7 @@ class Prediction:
         return ask(self.finite)
 
     @cached_property
-    def parts(self) -> dict[str, np.ndarray]:
+    def parts(self) -> dict[str, Means]:
         """The mean by origin: the infinite-width kernel prediction and the five corrections of order 1/n."""
         parts = {"NTK": self.mean_infinite}
         for name, value in self.finite.mean_parts.items():
@@ -133,7 +134,7 @@ class Prediction:
         return {name: parts[name] for name in PARTS}
 
     @cached_property
-    def mean(self) -> np.ndarray:
+    def mean(self) -> Means:
         """(infinity.160) with the NLO mean of the NTK, on the test inputs."""
         return checked(self, "mean", stays_finite(self.plain("mean"), "The mean prediction"))
 
@@ -145,7 +146,7 @@ class Prediction:
         return float(np.max(np.abs(self.mean - self.mean_infinite)) / size) if size > 0 else 0.0
 
     @cached_property
-    def covariance(self) -> np.ndarray:
+    def covariance(self) -> OutputCovariance:
         """(infinity.166) to order 1/n on the test inputs."""
         return checked(self, "covariance", self._covariance())
 
@@ -157,7 +158,7 @@ class Prediction:
         return stays_finite(total[..., 0, 0, :, :] if self.kernel.y.ndim == 1 else total, "The covariance")
 
     @cached_property
-    def ntk_change(self) -> np.ndarray:
+    def ntk_change(self) -> OutputCovariance:
         """Representation learning: E[H(t)] - E[H(0)] to order 1/n on all inputs of the flow, training ones included.
 
         (N, N) for one output, (n_L, n_L, N, N) for several: with more than one the mean NTK mixes them.
