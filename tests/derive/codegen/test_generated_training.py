@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import sympy as sp
 
-from derive.training import GradientDescent, GradientFlow, NewtonStep, expansion, projectors
-from derive.training.projectors import NAMES, h, term_weight
+from derive.training import GradientDescent, GradientFlow, NewtonStep, expansion
+from derive.training.projectors import NAMES, h, projectors, term_weight
 from numeric.generated import training
 
 RULES = {"descent": GradientDescent(), "flow": GradientFlow(), "Newton": NewtonStep()}

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import sympy as sp
 
-from derive.activations import activation
+from derive import activation
 from derive.depth.iterate import Brackets
 from derive.gaussian import Bracket
 from derive.nearby import generalization
