@@ -6,7 +6,6 @@ import json
 import multiprocessing
 import os
 import random
-import resource
 import signal
 import subprocess
 import sys
@@ -195,9 +194,8 @@ def test_commands_stopped_at_random_moments(kind: signal.Signals, tmp_path: Path
     harness.note(f"stopped by {kind.name} at random moments: {endings}")
 
 
-def _small_files() -> None:
-    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))
+SMALL_FILES = ["bash", "-c", "trap '' XFSZ; ulimit -f 2; exec \"$@\"", "bash"]
+"""Runs a command for which no file may grow beyond 2 KiB (a shell, since a process that runs JAX must not fork)."""
 
 
 def test_a_disk_that_is_full(tmp_path: Path) -> None:
@@ -206,7 +204,7 @@ def test_a_disk_that_is_full(tmp_path: Path) -> None:
     for words, code in ((["recursion", "V", "--json"], 0), (["generate", "tanh", "-o", "module.py"], 2)):
         env = {**os.environ, "DERIVE_CACHE_DIR": str(tmp_path / "cache")}
         done = subprocess.run(
-            [*MAIN, *words], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=120, preexec_fn=_small_files
+            [*SMALL_FILES, *MAIN, *words], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=120
         )
         assert done.returncode == code and "Traceback" not in done.stderr, done.stderr
     assert (tmp_path / "module.py").read_text() == "mine = 1\n" and not list(tmp_path.rglob("*.tmp"))
