@@ -1,8 +1,9 @@
-"""The equation ledger: PDLT's numbered equations, chapters 10 and infinity; where they live, what checks them.
+"""The equation ledger: the numbered equations of PDLT's chapters 10 and infinity and of a review of the NTK's papers.
 
-What an equation is (definition, step, result) is a reading of the book and stands in equations.toml; where the
-product has it is collected from the numbers that modules name in their docstrings and comments; the tests are
-collected from their `equation` markers. Run alone, it prints the counts.
+Where they live and what checks them. `review.33` is equation (33) of B. McKinzie's review of Lee et al. (2019) and
+Simon et al. (2021). What an equation is (definition, step, result) is a reading of the source and stands in
+equations.toml; where the product has it is collected from the numbers that modules name in their docstrings and
+comments; the tests are collected from their `equation` markers. Run alone, it prints the counts.
 """
 
 from __future__ import annotations
@@ -16,9 +17,8 @@ from pathlib import Path
 HERE = Path(__file__).parent
 ROOT = HERE.parent
 
-_MENTION = re.compile(r"\((?:infinity|∞|inf)?\.?\d[^()]*\)")
-_NUMBER = re.compile(r"(infinity|∞|10)\.(\d+)")
-_RANGE = re.compile(r"\(?(infinity|∞|10)\.(\d+)\)?\s*(?:-|–|to|\.\.\.)\s*\(?(?:(?:infinity|∞|10)\.)(\d+)")
+_NUMBER = re.compile(r"(infinity|∞|10|review)\.(\d+)")
+_RANGE = re.compile(r"\(?(infinity|∞|10|review)\.(\d+)\)?\s*(?:-|–|to|\.\.\.)\s*\(?(?:(?:infinity|∞|10|review)\.)(\d+)")
 
 _ESCAPES = str.maketrans({c: "\\" + c for c in "*_<>|[]'\""})
 
@@ -57,11 +57,15 @@ def numbers_in(text: str) -> set[str]:
     """
     found = set()
     for chapter, first, last in _RANGE.findall(text):
-        prefix = "10" if chapter == "10" else "infinity"
+        prefix = _chapter(chapter)
         found |= {f"{prefix}.{n}" for n in range(int(first), int(last) + 1)}
     for chapter, number in _NUMBER.findall(text):
-        found.add(f"{'10' if chapter == '10' else 'infinity'}.{number}")
+        found.add(f"{_chapter(chapter)}.{number}")
     return found
+
+
+def _chapter(text: str) -> str:
+    return text if text in ("10", "review") else "infinity"
 
 
 def modules_by_equation() -> dict[str, list[str]]:
@@ -80,7 +84,7 @@ def write_ledger(target: Path) -> dict[str, int]:
     known = {e["number"] for e in equations}
     tests, modules = tests_by_equation(), modules_by_equation()
     if unknown := sorted(set(tests) - known):
-        raise RuntimeError(f"tests mark equations that the chapters do not have: {', '.join(unknown)}")
+        raise RuntimeError(f"tests mark equations that the sources do not have: {', '.join(unknown)}")
     rows, counts = [], {"equations": len(equations), "with tests": 0, "with a home in the product": 0}
     results = {"result": 0, "result tested": 0}
     for e in equations:
@@ -96,8 +100,9 @@ def write_ledger(target: Path) -> dict[str, int]:
         home_cell = "<br>".join(f"`{h}`" for h in homes) or "—"
         rows.append(f"| ({shown}) | {e['kind']} | {e['what'].translate(_ESCAPES)} | {home_cell} | {test_cell} |")
     head = (
-        "# The equation ledger\n\nEvery numbered equation of the two chapters. Tests are collected from their "
-        "markers, places from what the modules name.\n\n"
+        "# The equation ledger\n\nEvery numbered equation of PDLT's chapters 10 and ∞ and, as (review.N), of "
+        "B. McKinzie's review of Lee et al. (2019) and Simon et al. (2021). Tests are collected from their markers, "
+        "places from what the modules name.\n\n"
         f"{counts['equations']} equations; {counts['with tests']} have a test of their own, "
         f"{counts['with a home in the product']} are named in the product's source; of {results['result']} results "
         f"{results['result tested']} have a test.\n\n"

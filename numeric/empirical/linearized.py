@@ -1,7 +1,7 @@
 """A network linearized at its parameters, f_lin(x; w) = f(x; w_0) + grad f(x; w_0) . (w - w_0), and its training.
 
-For any JAX model and any diagonal learning-rate tensor (Lee et al. 2019): closed forms for gradient flow and gradient
-descent at any time (`numeric.trained.frozen_kernel`) with the network's own NTK, and the parameters that go with them.
+The definition is (review.1). For any JAX model and any diagonal learning-rate tensor (Lee et al. 2019): closed forms
+for gradient flow and gradient descent at any time (`numeric.trained.frozen_kernel`) with the network's own NTK, and the parameters that go with them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Eigensystem of a kernel on a discrete input space (Simon et al. 2021).
+"""Eigensystem of a kernel on a discrete input space (Simon et al. 2021): (review.31), (review.137).
 
 (1/M) sum_{x'} K(x, x') phi_i(x') = lambda_i phi_i(x), with (1/M) sum_x phi_i(x) phi_j(x) = delta_ij. On the hypercube
 and on a grid of the circle the eigenfunctions are known (Walsh functions, Fourier modes), so that only sums with
@@ -51,7 +51,7 @@ class Eigensystem:
         return (self.eigenfunctions.T * self.eigenvalues) @ self.eigenfunctions
 
     def coefficients(self, target: Array) -> Array:
-        """v_i = <phi_i, f> of a function given by its M values, equation (32)."""
+        """v_i = <phi_i, f> of a function given by its M values, (review.32)."""
         values = np.asarray(target, float)
         if values.shape != (self.size,):
             raise NumericError(f"the target needs one value for each of the {self.size} points, got {values.shape}")

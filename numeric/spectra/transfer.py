@@ -2,7 +2,7 @@
 
 The learning transfer matrix T = Lambda Phi (Phi^T Lambda Phi + ridge)^{-1} Phi^T takes the target's coefficients to
 the fit's. Its diagonal holds the D-learnabilities of the eigenmodes; its trace is the number of samples when there is
-no ridge, whatever the kernel (the no-free-lunch theorem (11)).
+no ridge, whatever the kernel (the no-free-lunch theorem (review.11)).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from numeric.trained.modes import modes_of
 
 
 def transfer_matrix(space: Eigensystem, train: Array, ridge: float = 0.0) -> Array:
-    """T of (33), shape (M, M): the fit of the function with coefficients v has coefficients T v.
+    """T of (review.33), (review.148), shape (M, M): the fit of the function with coefficients v has coefficients T v.
 
     `train` lists the indices of the training points in `space.points`, without repetition.
     """
@@ -25,13 +25,13 @@ def transfer_matrix(space: Eigensystem, train: Array, ridge: float = 0.0) -> Arr
 
 
 def mode_learnabilities(space: Eigensystem, train: Array, ridge: float = 0.0) -> Array:
-    """L^(D)(phi_i) = T_ii of (35)-(37) for every mode, without the rest of the matrix."""
+    """L^(D)(phi_i) = T_ii of (review.35)-(review.37) for every mode, without the rest of the matrix."""
     Phi = space.eigenfunctions[:, _indices(space, train)]
     return space.eigenvalues * np.einsum("ia,ia->i", Phi, Phi @ _inverse(space, Phi, ridge))
 
 
 def data_learnability(space: Eigensystem, train: Array, target: Array, ridge: float = 0.0) -> float:
-    """L^(D)(f) = <f, f_hat> / <f, f> of (34), for a target given by its values on the M points."""
+    """L^(D)(f) = <f, f_hat> / <f, f> of (review.34), for a target given by its values on the M points."""
     v = space.coefficients(target)
     if not np.any(v):
         raise NumericError("the learnability of the zero function is not defined")
@@ -39,7 +39,7 @@ def data_learnability(space: Eigensystem, train: Array, target: Array, ridge: fl
 
 
 def competition(space: Eigensystem, train: Array, ridge: float = 0.0) -> Array:
-    """dL^(D)(phi_j)/d lambda_i as a matrix [i, j], equations (39) and (40).
+    """dL^(D)(phi_j)/d lambda_i as a matrix [i, j], (review.39) and (review.40).
 
     The diagonal is not negative and the rest not positive: what one mode gains by a larger eigenvalue, all others
     lose.

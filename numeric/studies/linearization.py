@@ -1,4 +1,4 @@
-"""How a network's training leaves its linearization as the width grows (Lee et al. 2019, Theorem 2.1).
+"""How a network's training leaves its linearization as the width grows (Lee et al. 2019, (review.2)-(review.4)).
 
 For every width a number of networks is trained by gradient descent, and for each of them recorded: the supremum over
 time of |f_t - f_lin|, of |theta_t - theta_0| (norm with the inverse learning rates) and of the NTK's relative change

@@ -1,6 +1,6 @@
 """Kernel regression with and without ridge, its cross-validation in closed form, and look-ahead updates (Sutherland).
 
-All of it from one factorization of the training kernel: the fit k(x) (K + ridge)^{-1} (y - f_0) + f_0(x), the
+From one factorization of the training kernel: the fit k(x) (K + ridge)^{-1} (y - f_0) + f_0(x), (review.5), the
 leave-one-out residuals, generalized cross-validation, and the prediction with one more labelled point by block
 inversion. Sutherland's ridge is N lambda here.
 """

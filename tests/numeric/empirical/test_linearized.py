@@ -42,6 +42,11 @@ def descend(model, params, rates, X, y, eta, steps, loss=squared_loss, ridge=0.0
     return params
 
 
+@pytest.mark.equation("review.1")
+@pytest.mark.equation("review.22")
+@pytest.mark.equation("review.23")
+@pytest.mark.equation("review.101")
+@pytest.mark.equation("review.102")
 @pytest.mark.parametrize("outputs", [1, 2])
 @pytest.mark.parametrize("ridge", [0.0, 0.3])
 def test_descent_against_training_step_by_step(outputs, ridge):

@@ -25,6 +25,9 @@ def spaces():
     }
 
 
+@pytest.mark.equation("review.31")
+@pytest.mark.equation("review.134")
+@pytest.mark.equation("review.137")
 @pytest.mark.parametrize("name", ["hypercube", "even circle", "odd circle", "data set"])
 def test_definition(name):
     space, norm = spaces()[name]
@@ -53,6 +56,9 @@ def test_exact_numbers_stay_exact():
     assert hypercube_eigenvalues(values) == [Fraction(1, 16)] * 5
 
 
+@pytest.mark.equation("review.32")
+@pytest.mark.equation("review.138")
+@pytest.mark.equation("review.152")
 def test_coefficients_rebuild_the_target():
     space = circle(kernel, 8)
     target = np.random.default_rng(0).normal(size=8)

@@ -52,6 +52,7 @@ def test_network_kernels_on_the_hypercube(activation, depth):
         assert abs(measured.mse - predicted.mse(v, noise)) < 3 * measured.mse_error
 
 
+@pytest.mark.equation("review.155")
 @pytest.mark.parametrize(("n", "ridge"), [(16, 0.0), (48, 0.0), (48, 0.05), (16, 0.5)])
 def test_random_eigenbasis(n, ridge):
     """Where the theory's assumption holds, a rotation drawn at random, its equations hold with ridge and noise too.

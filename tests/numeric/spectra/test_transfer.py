@@ -23,6 +23,7 @@ def every_space():
     return [hypercube(arccos_ntk, 6), circle(arccos_ntk, 30), circle(arccos_ntk, 31), data_set(gram, X)]
 
 
+@pytest.mark.equation("review.11")
 @pytest.mark.parametrize("index", range(4))
 def test_no_free_lunch(index):
     """sum_i L^(D)(phi_i) = n for every training set, to 1e-10."""
@@ -34,6 +35,15 @@ def test_no_free_lunch(index):
         assert abs(np.trace(transfer(space, train)) - n) < 1e-10
 
 
+@pytest.mark.equation("review.5")
+@pytest.mark.equation("review.33")
+@pytest.mark.equation("review.34")
+@pytest.mark.equation("review.35")
+@pytest.mark.equation("review.36")
+@pytest.mark.equation("review.37")
+@pytest.mark.equation("review.140")
+@pytest.mark.equation("review.141")
+@pytest.mark.equation("review.148")
 @pytest.mark.parametrize("ridge", [0.0, 0.2])
 def test_against_kernel_regression_written_out(ridge):
     space = every_space()[0]
@@ -48,6 +58,8 @@ def test_against_kernel_regression_written_out(ridge):
     assert data_learnability(space, train, f, ridge) == pytest.approx(f @ fit / (f @ f), abs=1e-11)
 
 
+@pytest.mark.equation("review.8")
+@pytest.mark.equation("review.150")
 def test_all_points_learn_everything_and_one_more_point_never_hurts_a_mode():
     """(8), and property (e) of Lemma 1 for eigenmodes."""
     space = every_space()[1]
@@ -73,6 +85,11 @@ def test_one_more_point_can_hurt_a_mixture_of_modes():
     assert one > 1.1 > data_learnability(space, np.array([0, 1]), target)
 
 
+@pytest.mark.equation("review.9")
+@pytest.mark.equation("review.10")
+@pytest.mark.equation("review.38")
+@pytest.mark.equation("review.39")
+@pytest.mark.equation("review.40")
 def test_competition_by_finite_differences():
     """(39), (40): what a mode gains by a larger eigenvalue all others lose."""
     space = every_space()[3]

@@ -112,6 +112,11 @@ def load(name):
         ]
 
 
+@pytest.mark.equation("review.2")
+@pytest.mark.equation("review.3")
+@pytest.mark.equation("review.4")
+@pytest.mark.equation("review.60")
+@pytest.mark.equation("review.100")
 def test_smooth_networks_leave_their_linearization_as_one_over_width():
     """Stored study of tanh (tests/data/studies/make.py): both gaps fall as 1/n, parameters move by O(1)."""
     s = summarize(load("tanh"), next_order=True)
