@@ -1,7 +1,8 @@
 """A network linearized at its parameters, f_lin(x; w) = f(x; w_0) + grad f(x; w_0) . (w - w_0), and its training.
 
 The definition is (review.1). For any JAX model and any diagonal learning-rate tensor (Lee et al. 2019): closed forms
-for gradient flow and gradient descent at any time (`numeric.trained.frozen_kernel`) with the network's own NTK, and the parameters that go with them.
+for gradient flow and gradient descent at any time (`numeric.trained.frozen_kernel`) with the network's own NTK, and
+the parameters that go with them; for many inputs the same with products of the NTK alone.
 """
 
 from __future__ import annotations
