@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from derive.errors import DeriveError
     from derive.results import Result
     from derive.verbs.activations import Activation, activation
+    from derive.verbs.against_depth import depth_study
     from derive.verbs.certificates import certify
-    from derive.verbs.data import depth_study, predict
+    from derive.verbs.data import predict
     from derive.verbs.depth import asymptotics, criticality, exponents, fixed_points, generalization, starpolation
     from derive.verbs.design import recommend
     from derive.verbs.equations import forward, recursion
@@ -42,7 +43,7 @@ _HOMES = {
     "asymptotics": "derive.verbs.depth",
     "certify": "derive.verbs.certificates",
     "criticality": "derive.verbs.depth",
-    "depth_study": "derive.verbs.data",
+    "depth_study": "derive.verbs.against_depth",
     "expect": "derive.verbs.expectation",
     "explore": "derive.verbs.exploration",
     "exponents": "derive.verbs.depth",

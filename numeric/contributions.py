@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol, TypeVar
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
-Array = np.ndarray
+Array = Any
+"""A NumPy or a JAX array, or one of symbols."""
 Label = Any
 """A mode as the calculus knows it: eigenvalues along an axis, or a symbol."""
 Signal = TypeVar("Signal")
@@ -15,7 +18,9 @@ Product = TypeVar("Product", covariant=True)
 
 
 def einsum(subscripts: str, *operands: Array) -> Array:
-    """np.einsum, pairwise when there are three operands or more (arrays of symbols are contracted as well)."""
+    """np.einsum, pairwise when there are three operands or more; arrays of symbols and JAX arrays work as well."""
+    if any(isinstance(x, jax.Array) for x in operands):
+        return jnp.einsum(subscripts, *operands)
     return np.einsum(subscripts, *operands, optimize=len(operands) > 2)
 
 

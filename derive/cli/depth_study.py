@@ -23,6 +23,16 @@ from derive.cli.parameters import ACTIVATIONS
 )
 @click.option("--loss", type=click.Choice(("mse", "cross-entropy")), default="mse", show_default=True)
 @click.option("--rcond", type=float, help="Leave modes below rcond x the largest eigenvalue untrained.")
+@click.option("--width", type=int, help="Also what finite width adds, to first order in 1/n, at this width.")
+@click.option(
+    "--algorithms",
+    default="descent,flow,two-step",
+    show_default=True,
+    help="Which of them are compared at finite width.",
+)
+@click.option("--eta", type=float, help="Learning rate of descent (default: 1/largest eigenvalue of the training NTK).")
+@click.option("--rescale", is_flag=True, help="Multiply targets with the outputs' scale at each depth.")
+@click.option("--plot", type=click.Path(), help="Draw the study into a PNG file.")
 @click.option("--json", "as_json", is_flag=True, help="As JSON.")
 def command(
     data: str,
@@ -33,11 +43,18 @@ def command(
     learning_rates: str,
     loss: str,
     rcond: float | None,
+    width: int | None,
+    algorithms: str,
+    eta: float | None,
+    rescale: bool,
+    plot: str | None,
     as_json: bool,
 ) -> None:
-    """Bias and variance of the mean test loss at infinite width, for networks at criticality, against depth.
+    """Bias and variance of the mean test loss, for networks at criticality, against depth.
 
-    Also the largest 1/n correction of each network and the width at which it falls to a tenth.
+    Also the largest 1/n correction of each network and the width at which it falls to a tenth; with --width, what
+    finite width adds for each algorithm, and the coefficient of L/n: where it is negative, networks do better than
+    their infinite-width limit.
     """
     found: dict[str, Any] = ask(
         "depth_study",
@@ -50,6 +67,11 @@ def command(
         learning_rates=learning_rates,
         loss=loss,
         rcond=rcond,
+        width=width,
+        algorithms=algorithms,
+        eta=eta,
+        rescale=rescale,
+        plot=plot,
     )
     if as_json:
         print_json(found)
@@ -64,3 +86,17 @@ def command(
             width = "-" if row["width"] is None else row["width"]
             losses = "".join(f"{row[part]:12.5g}" for part in ("bias", "variance", "total"))
             click.echo(f"  {row['depth']:5d}{losses}   {ratio:>20}{width:>14}")
+        if any("times_n" in row for row in entry["rows"]):
+            click.echo(
+                "\n  to first order in 1/n        n x bias  n x variance   coefficient of L/n"
+                f"   loss at n = {found['width']}"
+            )
+            for row in entry["rows"]:
+                for name, change in row.get("times_n", {}).items():
+                    at = row["total"] + change["total"] / found["width"]
+                    parts = (
+                        f"{change['bias']:14.5g}{change['variance']:14.5g}{change['coefficient_of_L_over_n']:+21.5g}"
+                    )
+                    click.echo(f"  {row['depth']:5d}  {name:12}{parts}{at:19.5g}")
+    for note in found["notes"]:
+        click.echo(note)

@@ -1,7 +1,6 @@
-"""`derive.predict` and `derive.depth_study`: trained networks on a data set.
+"""`derive.predict`: trained networks on a data set.
 
-These verbs need numbers, so they import `numeric` (and with it jax) when they are called, here and in
-`derive.verbs.kernels` only.
+It needs numbers, so it imports `numeric` (and with it jax) when it is called.
 """
 
 from __future__ import annotations
@@ -14,10 +13,9 @@ from typing import TYPE_CHECKING
 
 from derive.activations import activation as read_activation
 from derive.critical import criticality
-from derive.design.recommendation import Hyperparameters, plan, width_for
 from derive.errors import DeriveError
 from derive.layout import Block, Table, Text
-from derive.lists import names, whole_numbers
+from derive.lists import whole_numbers
 from derive.results import TableResult
 from derive.tables import Row
 from derive.verbs.tables import load_data
@@ -25,7 +23,6 @@ from derive.verbs.tables import load_data
 if TYPE_CHECKING:
     from numeric.trained import Algorithm, Prediction
 
-LARGEST_DEPTH = 10_000
 ALGORITHMS = ("flow", "descent", "schedule", "stochastic", "momentum", "nesterov", "newton", "two-step")
 LOSSES = ("mse", "cross-entropy")
 TOLERANCE = 1e-8
@@ -89,10 +86,11 @@ class PredictionTable(TableResult):
         return found
 
     def blocks(self) -> tuple[Block, ...]:
-        return (*_table(self.rows()), *map(Text, self.notes))
+        return (*table_of(self.rows()), *map(Text, self.notes))
 
 
-def _table(rows: Sequence[Row]) -> tuple[Table, ...]:
+def table_of(rows: Sequence[Row]) -> tuple[Table, ...]:
+    """Rows as one table, or nothing where there are none."""
     if not rows:
         return ()
     cells = [
@@ -295,96 +293,3 @@ def _check_tensors(activation: str) -> None:
         raise DeriveError(
             f"The 1/n corrections of {activation} do not exist, ask for --infinite: {min(missing.values())}"
         )
-
-
-@dataclass(frozen=True)
-class DepthEntry:
-    """One network: the test loss as bias and variance, its largest 1/n ratio, the width for which that is a tenth."""
-
-    depth: int
-    bias: float
-    variance: float
-    total: float
-    largest_ratio: tuple[str, float] | None
-    width: int | None
-
-    def to_json(self) -> dict[str, object]:
-        ratio = None if self.largest_ratio is None else list(self.largest_ratio)
-        losses = {"bias": self.bias, "variance": self.variance, "total": self.total}
-        return {"depth": self.depth, **losses, "largest_ratio": ratio, "width": self.width}
-
-
-@dataclass(frozen=True)
-class DepthStudy(TableResult):
-    """The test loss against depth, for each activation."""
-
-    loss: str
-    learning_rates: str
-    studies: Mapping[str, tuple[DepthEntry, ...]]
-
-    def to_json(self) -> dict[str, object]:
-        found = [
-            {"activation": name, "rows": [entry.to_json() for entry in rows]} for name, rows in self.studies.items()
-        ]
-        return {"loss": self.loss, "learning_rates": self.learning_rates, "studies": found}
-
-    def rows(self) -> list[dict[str, float | int | str | None]]:
-        """One row a network."""
-        found: list[dict[str, float | int | str | None]] = []
-        for name, entries in self.studies.items():
-            for e in entries:
-                ratio, value = e.largest_ratio or (None, None)
-                losses = {"bias": e.bias, "variance": e.variance, "total": e.total}
-                found.append(
-                    {"activation": name, "depth": e.depth, **losses, "ratio": ratio, "times_n": value, "width": e.width}
-                )
-        return found
-
-    def blocks(self) -> tuple[Block, ...]:
-        return _table(self.rows())
-
-
-def depth_study(
-    data: str | Path,
-    test: str | Path,
-    target: str | Iterable[str],
-    activations: str | Iterable[str] = "tanh",
-    depths: str | int | Iterable[int] = "2,4,8,16",
-    learning_rates: str = "equivalence",
-    loss: str = "mse",
-    rcond: float | None = None,
-) -> DepthStudy:
-    """Bias and variance of the mean test loss at infinite width, for networks at criticality, against depth.
-
-    Learning rates, ratios and widths are exact at each depth, for the mean norm of the training inputs and the mean
-    square of their targets.
-    """
-    layers = whole_numbers(depths, "--depths", most=LARGEST_DEPTH)
-    targets = (target,) if isinstance(target, str) else tuple(target)
-    read = load_data(data, test, targets)
-    if read.test_targets is None:
-        raise DeriveError(
-            f"{test} lacks the column {targets[0]!r}: a study compares with the targets of the test inputs."
-        )
-    y = read.targets + read.test_targets
-    norm = sum(x * x for row in read.inputs[: read.count] for x in row) / (read.count * len(read.inputs[0]))
-    size = sum(x * x for row in read.targets for x in row) / (read.count * len(targets))
-    if not norm > 0:
-        raise DeriveError(f"All training inputs of {data} are zero.")
-    from numeric.studies.depth import depth_study as study
-
-    studies = {}
-    for name in map(named, names(activations)):
-        plans = {depth: plan(name, depth, learning_rates, norm, size) for depth in layers}
-
-        def settings(depth: int, plans: dict[int, tuple[Hyperparameters, dict[str, float]]] = plans) -> Hyperparameters:
-            return plans[depth][0]
-
-        found = study(name, read.inputs, y, range(read.count), layers, settings, loss=loss, rcond=rcond)
-        entries = []
-        for row in found:
-            ratios = plans[row.depth][1]
-            largest = max(ratios.items(), key=lambda item: abs(item[1]))
-            entries.append(DepthEntry(row.depth, row.bias, row.variance, row.total, largest, width_for(ratios)))
-        studies[name] = tuple(entries)
-    return DepthStudy(loss, learning_rates, studies)

@@ -21,6 +21,7 @@ from numeric.ensemble.networks import Networks, Params, check_data, flip_last_la
 from numeric.errors import NumericError
 from numeric.evaluation.flow import flow
 from numeric.trained.algorithms import Algorithm, DivergentTraining
+from numeric.trained.losses import Loss
 from numeric.trained.modes import modes_of
 
 
@@ -53,14 +54,16 @@ def trained(
     algorithm: Algorithm,
     steps: int,
     newton: jax.Array | None = None,
+    loss: Loss | None = None,
 ) -> Params:
-    """A batch of networks after `steps` steps of the algorithm on the MSE loss over `train`, Newton tensor and batches
-    included."""
+    """A batch of networks after `steps` steps of the algorithm on the MSE loss over `train` (or another loss, which has
+    its own targets), Newton tensor and batches included."""
     picked, rates = X[jnp.array(train)], networks.rates()
 
     def gradients(batch: Params, index: jax.Array) -> Params:
         z, pull = jax.vjp(lambda p: networks.outputs(p, picked), batch)
-        return pull(_factors(z - y.T, newton, algorithm, index))[0]
+        errors = z - y.T if loss is None else jnp.swapaxes(loss.error(jnp.swapaxes(z, 1, 2)), 1, 2)
+        return pull(_factors(errors, newton, algorithm, index))[0]
 
     def step(batch: Params, memories: list, index: jax.Array, stage: int) -> tuple[Params, list]:
         new_batch: Params = []
@@ -133,10 +136,12 @@ def trained_outputs(
     train: tuple[int, ...],
     algorithm: Algorithm,
     steps: int,
+    loss: Loss | None = None,
 ) -> jax.Array:
-    """Outputs (count, n_L, N) of a batch after `steps` steps of the algorithm on the MSE loss over `train`."""
+    """Outputs (count, n_L, N) of a batch after `steps` steps of the algorithm on the MSE loss over `train`, or another
+    loss."""
     newton = newton_tensors(networks, params, X, train, algorithm)
-    return networks.outputs(trained(networks, params, X, y, train, algorithm, steps, newton), X)
+    return networks.outputs(trained(networks, params, X, y, train, algorithm, steps, newton, loss), X)
 
 
 def linearized_outputs(

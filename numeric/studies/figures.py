@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from io import BytesIO
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -144,6 +145,33 @@ def kernel_figure(found: DataFit, y: np.ndarray, title: str, path: Path) -> None
         risk.text(0.5, 0.5, f"cross-validation {found.gcv:.3g} ± {found.gcv_error:.1g}", ha="center")
         risk.set_axis_off()
     figure.suptitle(title)
+    _save(figure, path)
+
+
+def depth_figure(studies: Mapping[str, Sequence[Mapping[str, Any]]], width: int | None, path: Path) -> None:
+    """Bias, variance and total against depth, at infinite width; beside it the coefficient of L/n of each algorithm."""
+    finite = any("times_n" in row for rows in studies.values() for row in rows)
+    figure = Figure(figsize=(10 if finite else 5.5, 4.2), layout="constrained")
+    left, *right = np.ravel(figure.subplots(1, 2 if finite else 1))
+    for k, (name, rows) in enumerate(studies.items()):
+        depths = [row["depth"] for row in rows]
+        for part, style in (("bias", "--"), ("variance", ":"), ("total", "-")):
+            left.plot(depths, [row[part] for row in rows], style, color=f"C{k}", label=f"{name}, {part}")
+        for axes in right:
+            for mark, algorithm in zip("os^", rows[0].get("times_n", {})):
+                found = [row["times_n"][algorithm] for row in rows]
+                label = f"{name}, {algorithm}"
+                values = [x["coefficient_of_L_over_n"] for x in found]
+                axes.plot(depths, values, mark + "-", color=f"C{k}", mfc="none", label=label)
+                if width is not None:
+                    at = [row["total"] + x["total"] / width for row, x in zip(rows, found)]
+                    left.plot(depths, at, mark, color=f"C{k}", mfc="none", label=f"{label}, n = {width}")
+    left.set(xlabel="depth L", ylabel="mean test loss")
+    left.legend(fontsize=7)
+    for axes in right:
+        axes.axhline(0, color="gray", lw=0.5)
+        axes.set(xlabel="depth L", ylabel="coefficient of L/n in the test loss")
+        axes.legend(fontsize=7)
     _save(figure, path)
 
 

@@ -81,7 +81,8 @@ def finite_test_loss(p: Prediction, targets: np.ndarray) -> FiniteTestLoss:
     truth = np.asarray(targets, dtype=float).reshape(center.shape)
     shift = (p.mean - p.mean_infinite).reshape(center.shape)
     outputs = center.shape[1]
-    full = p.covariance if p.covariance.ndim == 4 else p.covariance[None, None]
+    covariance = p.plain("covariance")  # a coefficient of 1/n: the variance at this width may well come out negative
+    full = covariance if covariance.ndim == 4 else covariance[None, None]
     change = full - np.eye(outputs)[:, :, None, None] * p.covariance_infinite
     return FiniteTestLoss(
         test_loss(MSE(truth), center, p.covariance_infinite),

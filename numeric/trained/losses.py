@@ -10,22 +10,30 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from numeric.errors import NumericError
 from numeric.trained.ode import solve
 
+Array: TypeAlias = Any
+"""A NumPy or a JAX array."""
+
 
 class Loss(ABC):
-    """A loss of outputs z (N, n_L) on samples with targets; arrays of shape (N, n_L)."""
+    """A loss of outputs z (N, n_L) on samples with targets; NumPy and JAX arrays of shape (N, n_L)."""
 
     @abstractmethod
+    def total(self, z: Array) -> Array:
+        """The loss, as an array without axes."""
+
     def value(self, z: np.ndarray) -> float:
-        """The loss."""
+        """The loss, as a number."""
+        return float(self.total(z))
 
     @abstractmethod
-    def error(self, z: np.ndarray) -> np.ndarray:
+    def error(self, z: Array) -> Array:
         """The error factor ∂L/∂z."""
 
     @abstractmethod
@@ -47,10 +55,10 @@ class MSE(Loss):
     def _metric(self) -> np.ndarray:
         return np.eye(len(self.y)) if self.kappa is None else np.asarray(self.kappa)
 
-    def value(self, z: np.ndarray) -> float:
-        return float(np.sum((z - self.y) * (self._metric() @ (z - self.y))) / 2)
+    def total(self, z: Array) -> Array:
+        return ((z - self.y) * self.error(z)).sum() / 2
 
-    def error(self, z: np.ndarray) -> np.ndarray:
+    def error(self, z: Array) -> Array:
         return self._metric() @ (z - self.y)
 
     def hessian(self, z: np.ndarray) -> np.ndarray:
@@ -62,22 +70,24 @@ class MSE(Loss):
 
 @dataclass(frozen=True)
 class CrossEntropy(Loss):
-    """-Σ p log softmax(z) (10.36) for target distributions p (N, n_L)."""
+    """-Σ p log softmax(z) (10.36) for target distributions p (N, n_L): hard labels are zeros and ones."""
 
     p: np.ndarray
 
     @staticmethod
-    def softmax(z: np.ndarray) -> np.ndarray:
+    def log_softmax(z: Array) -> Array:
+        xp, moved = z.__array_namespace__(), z - z.max(axis=-1, keepdims=True)
+        return moved - xp.log(xp.exp(moved).sum(axis=-1, keepdims=True))
+
+    @staticmethod
+    def softmax(z: Array) -> Array:
         """(10.38)."""
-        weights = np.exp(z - z.max(axis=-1, keepdims=True))
-        return weights / weights.sum(axis=-1, keepdims=True)
+        return z.__array_namespace__().exp(CrossEntropy.log_softmax(z))
 
-    def value(self, z: np.ndarray) -> float:
-        top = z.max(axis=-1, keepdims=True)
-        log_q = z - top - np.log(np.exp(z - top).sum(axis=-1, keepdims=True))
-        return float(-np.sum(np.where(self.p > 0, self.p * log_q, 0.0)))
+    def total(self, z: Array) -> Array:
+        return -(self.p * self.log_softmax(z)).sum()
 
-    def error(self, z: np.ndarray) -> np.ndarray:
+    def error(self, z: Array) -> Array:
         return self.softmax(z) - self.p
 
     def hessian(self, z: np.ndarray) -> np.ndarray:

@@ -7,7 +7,15 @@ from types import SimpleNamespace
 import numpy as np
 
 
-def random_flow(samples: int = 5, seed: int = 0) -> SimpleNamespace:
+class Tensors(SimpleNamespace):
+    """What predictions ask of a flow."""
+
+    @property
+    def width(self):
+        return self.widths[-1]
+
+
+def random_flow(samples: int = 5, seed: int = 0) -> Tensors:
     """K, Theta positive definite; four-point tensors symmetric as their definitions demand."""
     rng = np.random.default_rng(seed)
 
@@ -26,7 +34,7 @@ def random_flow(samples: int = 5, seed: int = 0) -> SimpleNamespace:
         return x + x.T
 
     swap_pairs = (2, 3, 0, 1)
-    return SimpleNamespace(
+    return Tensors(
         K=positive(),
         Theta=positive(),
         G1=symmetric(),

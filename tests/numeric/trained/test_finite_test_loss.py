@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
-from random_statistics import random_flow
+from random_statistics import Tensors, random_flow
 
 from numeric.trained import GradientDescent, GradientFlow, TwoStep, predict
 from numeric.trained.generalization import finite_test_loss
@@ -14,7 +12,7 @@ from numeric.trained.infinite import KernelPrediction
 
 
 def wide(flow, width):
-    return SimpleNamespace(**(vars(flow) | {"widths": (1.0, float(width))}))
+    return Tensors(**(vars(flow) | {"widths": (1.0, float(width))}))
 
 
 @pytest.mark.equation("infinity.168")

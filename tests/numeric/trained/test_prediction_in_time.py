@@ -22,6 +22,11 @@ TRAIN, SIZE = [2, 0], 3
 Y = np.array([[0.7], [-1.1]])
 
 
+def value(p, name):
+    """One of a prediction's numbers; at width 1 the covariance's correction may exceed the covariance."""
+    return p.plain(name) if name == "covariance" else getattr(p, name)
+
+
 class Simulated:
     """One output, three inputs; every method is per network of the quadrature."""
 
@@ -160,12 +165,12 @@ def test_late_times_are_the_end_of_training(algorithm):
     end = predict(f, y, [1, 3], algorithm)
     late = predict(f, y, [1, 3], algorithm, time=600 if not algorithm.continuous else 400.0)
     for name in ("mean", "mean_infinite", "covariance", "ntk_change"):
-        expected = getattr(end, name)
-        assert np.abs(getattr(late, name) - expected).max() < 1e-9 * np.abs(expected).max(), name
+        expected = value(end, name)
+        assert np.abs(value(late, name) - expected).max() < 1e-9 * np.abs(expected).max(), name
     start = predict(f, y, [1, 3], algorithm, time=0)
     assert np.abs(start.mean).max() == 0 and np.abs(start.ntk_change).max() == 0
     test = np.ix_(start.test, start.test)
-    assert np.abs(start.covariance[0, 0] - f.K[test] - f.G1[test]).max() < 1e-13
+    assert np.abs(value(start, "covariance")[0, 0] - f.K[test] - f.G1[test]).max() < 1e-13
 
 
 def test_flow_is_the_limit_of_small_steps():
@@ -174,12 +179,12 @@ def test_flow_is_the_limit_of_small_steps():
     values = {}
     for count in (100, 200, 400):
         p = predict(f, y, [0, 2], GradientDescent(0.9 / count), time=count)
-        values[count] = {name: getattr(p, name) for name in ("mean", "covariance", "ntk_change")}
+        values[count] = {name: value(p, name) for name in ("mean", "covariance", "ntk_change")}
     for name in ("mean", "covariance", "ntk_change"):
         one, two, four = (values[count][name] for count in (100, 200, 400))
         twice = [2 * two - one, 2 * four - two]
         limit = (4 * twice[1] - twice[0]) / 3
-        assert np.abs(limit - getattr(exact, name)).max() < 1e-5 * np.abs(limit).max(), name
+        assert np.abs(limit - value(exact, name)).max() < 1e-5 * np.abs(limit).max(), name
 
 
 def test_many_times_at_once():
@@ -189,7 +194,7 @@ def test_many_times_at_once():
         for k, t in enumerate(times):
             one = predict(f, y, [0, 2], algorithm, time=t)
             for name in ("mean", "mean_infinite", "covariance", "covariance_infinite", "ntk_change"):
-                assert np.abs(getattr(p, name)[k] - getattr(one, name)).max() < 1e-12, name
+                assert np.abs(value(p, name)[k] - value(one, name)).max() < 1e-12, name
             assert all(np.abs(p.parts[part][k] - one.parts[part]).max() < 1e-12 for part in one.parts)
 
 

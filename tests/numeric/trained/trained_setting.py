@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from functools import lru_cache
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
+from random_statistics import Tensors
 
 from numeric import flow
 
@@ -36,4 +36,4 @@ def reindexed(f, labels):
     """The same networks on another list of inputs, repetitions allowed: the tensors with their axes relabelled."""
     arrays = {name: np.asarray(getattr(f, name)) for name in ("K", "Theta", *FINITE)}
     picked = {name: x[np.ix_(*[labels] * x.ndim)] for name, x in arrays.items()}
-    return SimpleNamespace(widths=f.widths, **picked)
+    return Tensors(widths=f.widths, **picked)
