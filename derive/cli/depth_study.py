@@ -83,9 +83,9 @@ def command(
             ratio = (
                 "-" if row["largest_ratio"] is None else f"{row['largest_ratio'][1]:.3g} ({row['largest_ratio'][0]})"
             )
-            width = "-" if row["width"] is None else row["width"]
+            needed = "-" if row["width"] is None else row["width"]
             losses = "".join(f"{row[part]:12.5g}" for part in ("bias", "variance", "total"))
-            click.echo(f"  {row['depth']:5d}{losses}   {ratio:>20}{width:>14}")
+            click.echo(f"  {row['depth']:5d}{losses}   {ratio:>20}{needed:>14}")
         if any("times_n" in row for row in entry["rows"]):
             click.echo(
                 "\n  to first order in 1/n        n x bias  n x variance   coefficient of L/n"

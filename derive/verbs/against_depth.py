@@ -69,7 +69,7 @@ class DepthEntry:
     def to_json(self) -> dict[str, object]:
         ratio = None if self.largest_ratio is None else list(self.largest_ratio)
         losses = {"bias": self.bias, "variance": self.variance, "total": self.total}
-        found = {"depth": self.depth, **losses, "largest_ratio": ratio, "width": self.width}
+        found: dict[str, object] = {"depth": self.depth, **losses, "largest_ratio": ratio, "width": self.width}
         if self.target_scale != 1.0:
             found["target_scale"] = self.target_scale
         if self.finite:

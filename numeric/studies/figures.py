@@ -152,7 +152,7 @@ def depth_figure(studies: Mapping[str, Sequence[Mapping[str, Any]]], width: int 
     """Bias, variance and total against depth, at infinite width; beside it the coefficient of L/n of each algorithm."""
     finite = any("times_n" in row for rows in studies.values() for row in rows)
     figure = Figure(figsize=(10 if finite else 5.5, 4.2), layout="constrained")
-    left, *right = np.ravel(figure.subplots(1, 2 if finite else 1))
+    left, *right = list(figure.subplots(1, 2 if finite else 1, squeeze=False)[0])
     for k, (name, rows) in enumerate(studies.items()):
         depths = [row["depth"] for row in rows]
         for part, style in (("bias", "--"), ("variance", ":"), ("total", "-")):

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import product
 from typing import Any, TypeAlias
 
@@ -27,6 +28,7 @@ from numeric.trained.losses import CrossEntropy, Loss
 from numeric.trained.trajectory import State, Trajectory
 
 Values: TypeAlias = dict[str, np.ndarray]
+Asked: TypeAlias = dict[str, jax.Array]
 CHUNK = 128
 """How many initial outputs are followed at a time."""
 NODES = 40_000
@@ -138,47 +140,44 @@ def predict_loss(
     totals = _Averages(starts)
     first, second = (jnp.asarray(joint.cumulant(name)) for name in ("ddI", "ddII"))
     mean_ntk = jnp.asarray(np.einsum("ij,ab->ijab", np.eye(outputs), theta))
+    directions = jnp.asarray(joint.ntk_directions)
 
-    @jax.jit
-    def follow(z: jax.Array, dH: jax.Array, ntk: jax.Array) -> tuple:
-        """What is asked of one network at infinite width, and its first derivatives along H, dH and the ddNTKs."""
+    def follow(z: jax.Array, dH: jax.Array, ntk: jax.Array) -> tuple[Asked, dict[str, Asked]]:
+        """What is asked of one network at infinite width; its slopes along H, dH, the ddNTKs; its bend along ΔH."""
 
-        def ends(size: jax.Array, which: jax.Array) -> dict[str, jax.Array]:
-            a, b, c = (size * x for x in which)
-            start = State(z, mean_ntk + a * ntk, b * dH)
-            return ask(along.end(start, c * first, c * second).z)
+        def with_ntk(size: jax.Array, direction: jax.Array) -> Asked:
+            return ask(along.frozen(z, mean_ntk + size * direction))
 
-        units = jnp.eye(3)
-        value = ask(along.frozen(z, mean_ntk))
-        slopes = jax.vmap(lambda unit: jax.jvp(lambda size: ends(size, unit), (0.0,), (1.0,))[1])(units)
+        def with_differentials(size: jax.Array, which: jax.Array) -> Asked:
+            b, c = (size * x for x in which)
+            return ask(along.end(State(z, mean_ntk, b * dH), c * first, c * second).z)
+
+        def slope(ends: Callable[[jax.Array, jax.Array], Asked], way: jax.Array, at: jax.Array) -> Asked:
+            return jax.jvp(lambda size: ends(size, way), (at,), (jnp.ones(()),))[1]
+
+        zero = jnp.zeros(())
+        value, mean = jax.jvp(lambda size: with_ntk(size, ntk), (zero,), (jnp.ones(()),))
+        others = jax.vmap(lambda unit: slope(with_differentials, unit, zero))(jnp.eye(2))
+
+        def bend(direction: jax.Array) -> Asked:
+            return jax.jvp(lambda at: slope(with_ntk, direction, at), (zero,), (jnp.ones(()),))[1]
+
+        bent = jax.tree.map(lambda x: x.sum(axis=0) / 2, jax.vmap(bend)(directions))
+        slopes = {name: {"NTK mean": mean[name], "NTK variance": bent[name]} for name in value}
+        for name, x in others.items():
+            slopes[name] |= {"dNTK": x[0], "ddNTKs": x[1]}
         return value, slopes
 
-    @jax.jit
-    def bend(z: jax.Array, directions: jax.Array) -> dict[str, jax.Array]:
-        """½ Σ ∂²/∂H² along the directions."""
-
-        def along_one(direction: jax.Array) -> dict[str, jax.Array]:
-            def ends(size: jax.Array) -> dict[str, jax.Array]:
-                return ask(along.frozen(z, mean_ntk + size * direction))
-
-            def slope(size: jax.Array) -> dict[str, jax.Array]:
-                return jax.jvp(ends, (size,), (1.0,))[1]
-
-            return jax.jvp(slope, (0.0,), (1.0,))[1]
-
-        return jax.tree.map(lambda x: x.sum(axis=0) / 2, jax.vmap(along_one)(directions))
-
-    for z, directions in starts.chunks():
-        value, slopes = jax.vmap(follow)(z, joint.dntk_mean(z), joint.ntk_mean(z))
-        bent = jax.vmap(bend, in_axes=(0, 0 if directions.ndim == 6 else None))(jnp.asarray(z), directions)
+    run = jax.jit(jax.vmap(follow))
+    for z in starts.chunks():
+        value, slopes = run(z, joint.dntk_mean(z), joint.ntk_mean(z))
         density = joint.density(z)
         for name, x in value.items():
             own = np.asarray(x)
             totals.add(name, "infinite", own)
             totals.add(name, "density", own * density.reshape(-1, *[1] * (own.ndim - 1)))
-            for k, part in enumerate(("NTK mean", "dNTK", "ddNTKs")):
-                totals.add(name, part, np.asarray(slopes[name])[:, k])
-            totals.add(name, "NTK variance", np.asarray(bent[name]))
+            for part, change in slopes[name].items():
+                totals.add(name, part, np.asarray(change))
     return totals.prediction(float(flow.width), test, until, _notes(algorithm, until, starts, loss))
 
 
@@ -193,8 +192,8 @@ def _outputs(loss: Loss, train: Any) -> int:
     return targets.shape[1]
 
 
-def _questions(test: np.ndarray, classes: bool, test_loss: Loss | None) -> Callable[[jax.Array], dict[str, jax.Array]]:
-    def ask(z: jax.Array) -> dict[str, jax.Array]:
+def _questions(test: np.ndarray, classes: bool, test_loss: Loss | None) -> Callable[[jax.Array], Asked]:
+    def ask(z: jax.Array) -> Asked:
         own = z[:, test]
         found = {"mean": own.T, "second moment": jnp.einsum("ia,jb->ijab", own, own)}
         if classes:
@@ -208,30 +207,50 @@ def _questions(test: np.ndarray, classes: bool, test_loss: Loss | None) -> Calla
 
 @dataclass(frozen=True)
 class Starts:
-    """Initial outputs [row, i, a] with weights; `directions` of the NTK's fluctuation, one a row or the same for all.
+    """Initial outputs z [row, i, a] with weights, and the normal numbers that they are made of.
 
     Draws come in pairs of opposite signs, one after the other.
     """
 
     z: np.ndarray
+    normal: np.ndarray
     weights: np.ndarray
-    directions: np.ndarray
     drawn: bool
 
-    def chunks(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    def chunks(self) -> Iterator[np.ndarray]:
         for start in range(0, len(self.z), CHUNK):
-            rows = slice(start, start + CHUNK)
-            yield self.z[rows], self.directions[rows] if self.drawn else self.directions
+            yield self.z[start : start + CHUNK]
+
+    def mean(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The mean over rows and its standard error.
+
+        Draws have the products of their normal numbers as control variates, whose means are known.
+        """
+        if not self.drawn:
+            return np.tensordot(self.weights, x, axes=1), np.zeros(x.shape[1:])
+        pairs = ((x[0::2] + x[1::2]) / 2).reshape(len(x) // 2, -1)
+        count, design = len(pairs), self._controls
+        coefficients, *_ = np.linalg.lstsq(design, pairs, rcond=None)
+        left = pairs - design @ coefficients
+        spread = np.sqrt(np.sum(left**2, axis=0) / (count - design.shape[1]))
+        return coefficients[0].reshape(x.shape[1:]), (spread / np.sqrt(count)).reshape(x.shape[1:])
+
+    @cached_property
+    def _controls(self) -> np.ndarray:
+        """A constant, and the quadratic Hermite polynomials as long as there are five times as many pairs."""
+        normal = self.normal[0::2].reshape(len(self.z) // 2, -1)
+        first, second = np.triu_indices(normal.shape[1])
+        one = np.ones((len(normal), 1))
+        if 5 * len(first) > len(normal):
+            return one
+        return np.concatenate([one, normal[:, first] * normal[:, second] - (first == second)], axis=1)
 
 
 def _draws(joint: JointStatistics, samples: int, seed: int) -> Starts:
-    rng, pairs = np.random.default_rng(seed), samples // 2
-    z = rng.normal(size=(pairs, joint.outputs, len(joint.K))) @ joint.root.T
-    roots = joint.ntk_directions
-    kicks = np.tensordot(rng.normal(size=(pairs, len(roots))), roots, axes=1)
-    both = np.stack([z, -z], axis=1).reshape(2 * pairs, *z.shape[1:])
-    twice = np.repeat(kicks, 2, axis=0)[:, None]
-    return Starts(both, np.full(2 * pairs, 1 / (2 * pairs)), twice, True)
+    pairs = samples // 2
+    normal = np.random.default_rng(seed).normal(size=(pairs, joint.outputs, len(joint.K)))
+    both = np.stack([normal, -normal], axis=1).reshape(2 * pairs, *normal.shape[1:])
+    return Starts(both @ joint.root.T, both, np.full(2 * pairs, 1 / (2 * pairs)), True)
 
 
 def _nodes(joint: JointStatistics, nodes: int) -> Starts:
@@ -244,7 +263,7 @@ def _nodes(joint: JointStatistics, nodes: int) -> Starts:
         )
     points = np.array(list(product(x, repeat=dimension))).reshape(-1, joint.outputs, len(joint.K))
     weights = np.prod(np.array(list(product(w / w.sum(), repeat=dimension))), axis=1)
-    return Starts(points @ joint.root.T, weights, joint.ntk_directions, False)
+    return Starts(points @ joint.root.T, points, weights, False)
 
 
 def _until(
@@ -296,21 +315,15 @@ class _Averages:
         parts: dict[str, Values] = {}
         for name, kinds in self.values.items():
             arrays = {part: np.concatenate(chunks) for part, chunks in kinds.items()}
-            infinite[name], infinite_errors[name] = self._mean(arrays.pop("infinite"))
-            parts[name] = {part: self._mean(x)[0] for part, x in arrays.items()}
-            coefficients[name], coefficient_errors[name] = self._mean(np.sum(list(arrays.values()), axis=0))
+            infinite[name], infinite_errors[name] = self.starts.mean(arrays.pop("infinite"))
+            parts[name] = {part: self.starts.mean(x)[0] for part, x in arrays.items()}
+            coefficients[name], coefficient_errors[name] = self.starts.mean(np.sum(list(arrays.values()), axis=0))
         for name, x in coefficients.items():
             if not np.isfinite(x).all() or not np.isfinite(infinite[name]).all():
                 raise DivergentTraining("Training leaves the range of floating-point numbers: take a smaller rate.")
         return LossPrediction(
             width, test, infinite, coefficients, parts, infinite_errors, coefficient_errors, steps, notes
         )
-
-    def _mean(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        if not self.starts.drawn:
-            return np.tensordot(self.starts.weights, x, axes=1), np.zeros(x.shape[1:])
-        pairs = (x[0::2] + x[1::2]) / 2
-        return pairs.mean(axis=0), pairs.std(axis=0, ddof=1) / np.sqrt(len(pairs))
 
 
 def _notes(algorithm: Algorithm, until: float, starts: Starts, loss: Loss) -> tuple[str, ...]:

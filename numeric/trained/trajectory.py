@@ -7,6 +7,7 @@ taken.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -82,34 +83,55 @@ class Trajectory:
             return State(*(x + dx for x, dx in zip(state, change)))
 
         if not self.algorithm.continuous:
-            count, masks = int(self.time), self.algorithm.masks(len(self.train))
-            rates = np.array([self.algorithm.rule(t).direct for t in range(count)])
-            seen = np.ones((1, len(self.train))) if masks is None else masks
-            batches = seen[np.arange(count) % len(seen)]
-            return jax.lax.scan(lambda s, x: (move(s, *x), None), start, (jnp.asarray(rates), jnp.asarray(batches)))[0]
-        everything, small = jnp.ones(len(self.train)), self.time / self.fine
+            return jax.lax.scan(lambda s, x: (move(s, *x), None), start, self._schedule())[0]
+        everything = jnp.ones(len(self.train))
 
-        def slope(state: State) -> State:
+        def rate(state: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
             """The rates of a flow: what one step does, to first order in its size."""
-            net = _Network(state, first, second, self.train)
-            return jax.jvp(lambda rate: self._step(net, rate, everything), (0.0,), (1.0,))[1]
+            net = _Network(State(*state), first, second, self.train)
+            return tuple(jax.jvp(lambda size: self._step(net, size, everything), (0.0,), (1.0,))[1])
 
-        def shifted(state: State, rate: State, by: float) -> State:
-            return State(*(x + by * dx for x, dx in zip(state, rate)))
-
-        def runge_kutta(state: State, _: None) -> tuple[State, None]:
-            a = slope(state)
-            b = slope(shifted(state, a, small / 2))
-            c = slope(shifted(state, b, small / 2))
-            d = slope(shifted(state, c, small))
-            moved = zip(state, a, b, c, d)
-            return State(*(x + small / 6 * (p + 2 * q + 2 * r + s) for x, p, q, r, s in moved)), None
-
-        return jax.lax.scan(runge_kutta, start, None, length=self.fine)[0]
+        return State(*self._integrated(rate, tuple(start)))
 
     def frozen(self, z: jax.Array, H: jax.Array) -> jax.Array:
-        """z at the time when the NTK stays H: infinite width, or one draw of the NTK."""
-        outputs, samples = z.shape
-        none = jnp.zeros((outputs,) * 3 + (samples,) * 3)
-        still = jnp.zeros((outputs,) * 4 + (samples,) * 4)
-        return self.end(State(z, H, none), still, still).z
+        """z at the time when the NTK stays H, (10.3): infinite width, or one draw of the NTK."""
+        kernel = jnp.take(H, self.train, axis=3)
+
+        def change(z: jax.Array, seen: jax.Array) -> jax.Array:
+            factors = (self.newton * seen) @ self.loss.error(z[:, self.train].T)
+            return -jnp.einsum("ijxa,aj->ix", kernel, factors)
+
+        if not self.algorithm.continuous:
+            return jax.lax.scan(lambda z, x: (z + x[0] * change(z, x[1]), None), z, self._schedule())[0]
+        everything = jnp.ones(len(self.train))
+
+        def rate(state: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
+            return (change(state[0], everything),)
+
+        return self._integrated(rate, (z,))[0]
+
+    def _schedule(self) -> tuple[jax.Array, jax.Array]:
+        """The rate of every step and the samples that it sees."""
+        count, masks = int(self.time), self.algorithm.masks(len(self.train))
+        rates = np.array([self.algorithm.rule(t).direct for t in range(count)])
+        seen = np.ones((1, len(self.train))) if masks is None else masks
+        return jnp.asarray(rates), jnp.asarray(seen[np.arange(count) % len(seen)])
+
+    def _integrated(
+        self, rate: Callable[[tuple[jax.Array, ...]], tuple[jax.Array, ...]], start: tuple[jax.Array, ...]
+    ) -> tuple[jax.Array, ...]:
+        """The classical Runge-Kutta rule from 0 to the time."""
+        small = self.time / self.fine
+
+        def shifted(state: tuple[jax.Array, ...], by: float, rates: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
+            return tuple(x + by * dx for x, dx in zip(state, rates))
+
+        def step(state: tuple[jax.Array, ...], _: None) -> tuple[tuple[jax.Array, ...], None]:
+            a = rate(state)
+            b = rate(shifted(state, small / 2, a))
+            c = rate(shifted(state, small / 2, b))
+            d = rate(shifted(state, small, c))
+            moved = zip(state, a, b, c, d)
+            return tuple(x + small / 6 * (p + 2 * q + 2 * r + s) for x, p, q, r, s in moved), None
+
+        return jax.lax.scan(step, start, None, length=self.fine)[0]
