@@ -91,8 +91,10 @@ class DepthStudy(TableResult):
         found = [
             {"activation": name, "rows": [entry.to_json() for entry in rows]} for name, rows in self.studies.items()
         ]
-        head = {"loss": self.loss, "learning_rates": self.learning_rates, "studies": found}
-        return head | ({} if self.width is None else {"width": self.width}) | {"notes": list(self.notes)}
+        head: dict[str, object] = {"loss": self.loss, "learning_rates": self.learning_rates, "studies": found}
+        if self.width is not None:
+            head["width"] = self.width
+        return head | {"notes": list(self.notes)}
 
     def rows(self) -> list[dict[str, float | int | str | None]]:
         """One row a network (and algorithm, at finite width)."""
@@ -125,7 +127,7 @@ def depth_study(
     loss: str = "mse",
     rcond: float | None = None,
     width: int | None = None,
-    algorithms: str | Iterable[str] = COMPARED,
+    algorithms: str | Iterable[str] = "descent,flow,two-step",
     eta: float | None = None,
     rescale: bool = False,
     plot: str | Path | None = None,
