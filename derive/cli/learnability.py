@@ -24,10 +24,17 @@ SPACES = ("hypercube", "circle", "sphere")
 @click.option("--kernel", type=click.Choice(("Theta", "K")), default="Theta", show_default=True, help="NTK or kernel.")
 @click.option("--samples", default="8,16,32,64,128", show_default=True, help="Numbers of samples, with commas.")
 @click.option("--ridge", default=0.0, show_default=True)
+@click.option("--noise", default=0.0, show_default=True, help="Variance of the noise on the target's labels.")
+@click.option("--target", help="Power of a target in the modes of degree 0, 1, 2, ..., with commas: its test error.")
 @click.option(
     "--trials", type=int, help="Training sets to draw for the measurement beside the theory; 0 for none (default: 40)."
 )
-@click.option("--degree", default=12, show_default=True, help="Highest degree on the sphere; the rest acts as a ridge.")
+@click.option(
+    "--degree",
+    default=12,
+    show_default=True,
+    help="Highest degree on the sphere and on hypercubes beyond 12 dimensions; the rest acts as a ridge.",
+)
 @click.option("--C-b", "C_b", default=0.1, show_default=True, help="Bias variance; 0 may blind the kernel to a parity.")
 @click.option("--C-W", "C_W", type=float, help="Weight variance times width (default: critical).")
 @click.option("--lambda-b", type=float, help="Learning-rate factor of biases (default: equivalence principle).")
@@ -43,6 +50,8 @@ def command(
     kernel: str,
     samples: str,
     ridge: float,
+    noise: float,
+    target: str | None,
     trials: int | None,
     degree: int,
     C_b: float,
@@ -64,6 +73,8 @@ def command(
         kernel=kernel,
         samples=samples,
         ridge=ridge,
+        noise=noise,
+        target=target,
         trials=trials,
         degree=degree,
         C_b=C_b,
@@ -89,7 +100,7 @@ def show(found: dict[str, Any]) -> None:
         f"({found['dimension']}): mean learnability of a mode"
     )
     for heading in ("degree", "modes", "eigenvalue", *(f"n = {n}" for n in found["samples"])):
-        table.add_column(heading, justify="right")
+        table.add_column(heading, justify="right", min_width=10 if heading == "eigenvalue" else None)
     for level in found["levels"]:
         cells = []
         for k, value in enumerate(level["learnability"]):
@@ -105,6 +116,12 @@ def show(found: dict[str, Any]) -> None:
     ]
     rule = "sum over modes: " + ", ".join(f"{value:.6g}" for value in total)
     console.print(rule, style="dim")
+    if found["target_mse"] is not None:
+        cells = [f"n = {n}: {value:.4g}" for n, value in zip(found["samples"], found["target_mse"])]
+        if found["target_measured"]:
+            pairs = zip(cells, found["target_measured"], found["target_measured_error"])
+            cells = [f"{cell} ({value:.4g} ± {error:.1g})" for cell, value, error in pairs]
+        console.print("test error of the target: " + ", ".join(cells))
     if any(level["measured"] for level in found["levels"]):
         console.print("in brackets: the mean over sampled training sets and its standard error", style="dim")
     console.print(found["assumption"], style="dim")
@@ -121,6 +138,6 @@ def show(found: dict[str, Any]) -> None:
         if level["exact"]:
             console.print(f"degree {level['degree']}: {level['exact']}", style="dim")
     if found["eigenvalue_error"] is not None:
-        console.print(f"eigenvalues by quadrature, error below {found['eigenvalue_error']:.1g}", style="dim")
+        console.print(f"the error of the eigenvalues is below {found['eigenvalue_error']:.1g}", style="dim")
     for kind, path in found["files"].items():
         console.print(f"{kind}: {path}", style="dim", soft_wrap=True)

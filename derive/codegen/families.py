@@ -55,8 +55,6 @@ def _kinked(activation: Activation, parity: int) -> dict[str, object]:
     if slopes is not None:
         return {"family": "piecewise-linear", "parity": parity, "slopes": (float(slopes[0]), float(slopes[1]))}
     order = (activation.first_delta_order or 1) - 1
-    if order == 0:
-        raise FormulaError(f"{activation.name} jumps at z = 0: its NTK does not exist, so there is no flow to compute.")
     return {"family": "piecewise-smooth", "parity": parity, "jump_order": order}
 
 

@@ -19,7 +19,7 @@ from derive.layout import Block, Table, Text
 from derive.lists import whole_numbers
 from derive.results import TableResult
 from derive.steps import Words, equal, small
-from derive.verbs.data import critical_initialization, named
+from derive.verbs.data import critical_initialization, decimals, named
 from derive.verbs.exact_kernel import two_layer_kernel
 from effective_theory.files import file_stem
 
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from numeric.evaluation.inputs import Parameters
 
 SPACES = ("hypercube", "circle", "sphere")
+LARGEST_HELD = 12
+"""Dimensions up to which all corners of a hypercube are held."""
 LONGEST_EXACT = 6
 """Exact eigenvalues are given up to this degree: they grow long."""
 MEANING = {
@@ -67,6 +69,11 @@ class Learnability(TableResult):
     samples: tuple[int, ...]
     ridge: float
     kappa: tuple[float, ...]
+    noise: float
+    target: tuple[float, ...] | None
+    target_mse: list[float] | None
+    target_measured: list[float] | None
+    target_measured_error: list[float] | None
     eigenvalue_error: float | None
     tail: float | None
     levels: tuple[Level, ...]
@@ -77,6 +84,7 @@ class Learnability(TableResult):
     def to_json(self) -> dict[str, object]:
         found: dict[str, object] = {name: getattr(self, name) for name in self.__dataclass_fields__}
         lists = {name: list(getattr(self, name)) for name in ("samples", "kappa", "warnings")}
+        lists |= {} if self.target is None else {"target": list(self.target)}
         return found | lists | {"levels": [asdict(level) for level in self.levels], "files": dict(self.files)}
 
     def rows(self) -> list[dict[str, object]]:
@@ -109,6 +117,8 @@ def learnability(
     kernel: str = "Theta",
     samples: str | int | Iterable[int] = "8,16,32,64,128",
     ridge: float = 0.0,
+    noise: float = 0.0,
+    target: str | Iterable[float] | None = None,
     trials: int | None = None,
     degree: int = 12,
     C_b: float = 0.1,
@@ -120,6 +130,10 @@ def learnability(
 ) -> Learnability:
     """Eigenvalues of a network's NTK (or K) and the mean learnability of each mode against the number of samples.
 
+    `target` lists the power of a function in the modes of degree 0, 1, 2, ...: its test error is given too, with
+    labels whose noise has the variance `noise`. A hypercube beyond 12 dimensions is treated by its levels up to
+    `degree`.
+
     The prediction rests on an assumption. Unless `trials` says otherwise (0 for none), regression on sampled training
     sets is measured beside it on discrete spaces of moderate size, and `warnings` says where the two differ.
     """
@@ -129,12 +143,17 @@ def learnability(
     if space not in SPACES:
         raise DeriveError(f"The space is one of {', '.join(SPACES)}, not {space!r}.")
     weight_variance = critical_initialization(activation)[1] if C_W is None else C_W
-    if trials and space == "sphere":
-        raise DeriveError("--trials draws from a discrete space: choose the hypercube or the circle.")
+    large = space == "hypercube" and dimension > LARGEST_HELD
+    if trials and (space == "sphere" or large):
+        raise DeriveError("--trials draws from a discrete space: choose the circle or a hypercube up to 12 dimensions.")
+    powers = None if target is None else decimals(target, "--target")
+    if powers is not None and (min(powers) < 0 or not sum(powers) > 0):
+        raise DeriveError("--target lists powers of degree 0, 1, 2, ...: numbers from 0 on, not all of them 0.")
     import numpy as np
 
     from numeric import flow
-    from numeric.spectra.eigensystem import circle, hypercube
+    from numeric.given import finite
+    from numeric.spectra.eigensystem import circle, hypercube, hypercube_levels
     from numeric.spectra.judged import ASSUMPTION, LARGEST_SPACE, TRIALS, disagreements
     from numeric.spectra.network import network_kernel
     from numeric.spectra.sampled import measure_learnability
@@ -142,6 +161,7 @@ def learnability(
     from numeric.spectra.sphere import sphere_eigenvalues
     from numeric.studies.figures import learnability_figure
 
+    finite(noise, "The noise", least=0)
     function = network_kernel(
         activation, depth, kernel, C_b=C_b, C_W=weight_variance, lambda_b=lambda_b, lambda_W=lambda_W
     )
@@ -153,6 +173,10 @@ def learnability(
         degrees = np.arange(degree + 1)
         own = flow(activation, [[1.0]], depth, C_b=C_b, C_W=weight_variance, lambda_b=lambda_b, lambda_W=lambda_W)
         exact = _exact_eigenvalues(activation, depth, kernel, own.parameters, dimension, degree)
+    elif large:
+        levels_only = hypercube_levels(function, dimension, degree)
+        eigenvalues, counts = levels_only.eigenvalues, levels_only.multiplicities
+        tail, error, degrees = levels_only.tail, levels_only.error, np.arange(len(eigenvalues))
     else:
         discrete = hypercube(function, dimension) if space == "hypercube" else circle(function, dimension)
         degrees, first, count = np.unique(discrete.levels, return_index=True, return_counts=True)
@@ -162,12 +186,20 @@ def learnability(
         if not numbers:
             raise DeriveError(f"There are only {size} points: --samples must not exceed that.")
     predictions = [predict_learnability(eigenvalues, n, ridge, counts, tail) for n in numbers]
+    weights = None
+    if powers is not None:
+        if len(powers) > len(degrees):
+            raise DeriveError(f"There are {len(degrees)} degrees here: --target has {len(powers)} numbers.")
+        weights = np.sqrt([*powers, *[0.0] * (len(degrees) - len(powers))])
     measured = []
     warnings: list[str] = []
     if trials is None and discrete is not None and discrete.size <= LARGEST_SPACE:
         trials = TRIALS
     if trials and discrete is not None:
-        measured = [measure_learnability(discrete, n, trials, ridge, seed=seed, average_levels=True) for n in numbers]
+        values = None if weights is None else (weights / np.sqrt(counts))[discrete.levels] @ discrete.eigenfunctions
+        measured = [
+            measure_learnability(discrete, n, trials, ridge, values, noise, seed, average_levels=True) for n in numbers
+        ]
         warnings = [str(found) for found in disagreements(degrees.tolist(), predictions, measured)]
     else:
         warnings = ["Not measured here: whether the assumption holds is not known."]
@@ -197,6 +229,11 @@ def learnability(
         numbers,
         ridge,
         tuple(p.kappa for p in predictions),
+        noise,
+        powers,
+        None if weights is None else [p.mse(weights, noise) for p in predictions],
+        [float(m.mse) for m in measured if m.mse is not None] or None,
+        [float(m.mse_error) for m in measured if m.mse_error is not None] or None,
         error,
         tail,
         levels,
@@ -209,7 +246,12 @@ def learnability(
     table = Path(output) / f"learnability-{space}-depth-{depth}-{file_stem(activation, question)}.csv"
     figure = table.with_suffix(".png")
     found.to_csv(table)
-    learnability_figure(degrees, predictions, measured, f"{activation}, {kernel}, depth {depth}, {space}", figure)
+    shown = np.unique(np.geomspace(max(1, numbers[0] // 2), numbers[-1], 60).astype(int))
+    curves = [predict_learnability(eigenvalues, int(n), ridge, counts, tail) for n in shown]
+    title = (
+        f"{kernel} of {activation}, depth {depth}, C_b = {C_b:g}, C_W = {weight_variance:.4g}, {space} ({dimension})"
+    )
+    learnability_figure(degrees, curves, measured, title + (f", ridge {ridge:g}" if ridge else ""), figure)
     return replace(found, files={"csv": str(table), "figure": str(figure)})
 
 

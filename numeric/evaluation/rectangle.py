@@ -27,6 +27,9 @@ class NetworkKernel:
     (2, 3)
     """
 
+    copies = 64
+    """Arrays of a block's size that its evaluation holds, measured from above."""
+
     def __init__(
         self,
         activation: Definition,

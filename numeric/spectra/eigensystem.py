@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from math import comb
 from typing import Any
 
@@ -83,7 +84,7 @@ def hypercube(kernel: Callable[[Array], Any], dimension: int) -> Eigensystem:
     [1.0, 0.333333333333, 0.333333333333, 0.333333333333, 0.0, 0.0, 0.0, 0.0]
     """
     if not 1 <= dimension <= 12:
-        raise NumericError("the hypercube is built with all its 2^d corners: take a dimension from 1 to 12")
+        raise NumericError("a hypercube with all its 2^d corners has a dimension from 1 to 12: see hypercube_levels")
     subsets = np.arange(2**dimension)
     bits = (subsets[:, None] >> np.arange(dimension)) & 1
     degrees = bits.sum(axis=1)
@@ -93,6 +94,42 @@ def hypercube(kernel: Callable[[Array], Any], dimension: int) -> Eigensystem:
     parity = np.bitwise_count(subsets[:, None] & np.arange(2**dimension)) % 2
     levels = np.sort(degrees)
     return Eigensystem(1.0 - 2.0 * bits, _positive(by_degree[levels]), 1.0 - 2.0 * parity, levels, "hypercube")
+
+
+@dataclass(frozen=True)
+class HypercubeLevels:
+    """The levels of a hypercube too large to hold: eigenvalues by degree, how many modes, and what is left out."""
+
+    eigenvalues: Array
+    multiplicities: Array
+    tail: float  # the sum of the eigenvalues that are not listed
+    error: float
+
+
+def hypercube_levels(kernel: Callable[[Array], Any], dimension: int, degree: int) -> HypercubeLevels:
+    """lambda_0 ... lambda_degree on {-1, 1}^d for any d up to 1000: d + 1 values of the kernel are all that is needed.
+
+    The sums are exact, so that the error is that of the kernel's own values; higher degrees go into `tail`.
+
+    >>> linear = hypercube_levels(lambda cosine: 1 + cosine, 50, 3)
+    >>> linear.eigenvalues.round(12).tolist(), linear.multiplicities.tolist()
+    ([1.0, 0.02, 0.0, 0.0], [1.0, 50.0, 1225.0, 19600.0])
+    """
+    if not 1 <= dimension <= 1000 or degree < 0:
+        raise NumericError("the hypercube has a dimension from 1 to 1000 and degrees from 0 on")
+    degrees = range(min(degree, dimension) + 1)
+    values = _kernel_values(kernel, 1 - 2 * np.arange(dimension + 1) / dimension)
+    exact = [Fraction(float(v)) for v in values]
+    weights = [[_krawtchouk(m, k, dimension) for m in range(dimension + 1)] for k in degrees]
+    found = [sum((w * v for w, v in zip(row, exact)), Fraction(0)) / 2**dimension for row in weights]
+    eigenvalues = np.array([float(x) for x in found])
+    error = ROUNDING * float(np.abs(values).max())
+    if eigenvalues.min() < -error:
+        raise NumericError(f"the kernel is not positive semidefinite: it has the eigenvalue {eigenvalues.min():.3g}")
+    eigenvalues = np.where(eigenvalues > 1e-3 * error, eigenvalues, 0.0)
+    count = np.array([float(comb(dimension, k)) for k in degrees])
+    tail = max(float(values[0]) - float(count @ eigenvalues), 0.0) if len(degrees) <= dimension else 0.0
+    return HypercubeLevels(eigenvalues, count, tail, error)
 
 
 def circle(kernel: Callable[[Array], Any], size: int) -> Eigensystem:

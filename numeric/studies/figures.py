@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from matplotlib import colormaps
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
@@ -72,28 +73,34 @@ def _scheme_title(scheme: str) -> str:
 
 def learnability_figure(
     levels: np.ndarray,
-    predictions: list[LearnabilityPrediction],
+    curves: list[LearnabilityPrediction],
     measured: list[MeasuredLearnability] | None,
     title: str,
     path: Path,
 ) -> None:
-    """Mean learnability of each level against the number of samples: theory as lines, sampled sets as points.
+    """Learnability and test error of a mode of each level against the number of samples: theory as lines, measured sets
+    as points. The error of a mode rises with n before it falls where others are learned first.
 
     `levels` gives the level of every entry of the predictions; the measurements are averaged over levels.
     """
-    figure = Figure(figsize=(7, 5), layout="constrained")
-    axes = figure.add_subplot()
-    n = [p.samples for p in predictions]
-    for k, level in enumerate(np.unique(levels)):
+    figure = Figure(figsize=(11, 4.5), layout="constrained")
+    panels = figure.subplots(1, 2)
+    n = [p.samples for p in curves]
+    every = np.unique(levels)
+    for k, level in enumerate(every):
         first = int(np.argmax(levels == level))
-        axes.plot(n, [p.learnabilities[first] for p in predictions], f"C{k % 10}", label=f"degree {level}")
-        if measured:
-            values = [m.learnabilities[k] for m in measured]
-            errors = [m.learnabilities_error[k] for m in measured]
-            axes.errorbar([m.samples for m in measured], values, errors, fmt="o", color=f"C{k % 10}", ms=4)
-    axes.set(xlabel="samples", ylabel="learnability", title=title, ylim=(-0.02, 1.02))
-    axes.set_xscale("log")
-    axes.legend(fontsize=8)
+        unit = np.eye(len(levels))[first]
+        colour = colormaps["turbo"](0.05 + 0.9 * k / max(1, len(every) - 1))
+        panels[0].plot(n, [p.learnabilities[first] for p in curves], color=colour, label=f"degree {level}")
+        panels[1].plot(n, [p.mse(unit) for p in curves], color=colour)
+        for m in measured or []:
+            for axes, name in zip(panels, ("learnabilities", "mode_mse")):
+                value, error = getattr(m, name)[k], getattr(m, f"{name}_error")[k]
+                axes.errorbar([m.samples], [value], [error], fmt="o", color=colour, ms=4)
+    panels[0].set(xlabel="samples", ylabel="learnability of a mode", ylim=(-0.02, 1.02), xscale="log")
+    panels[1].set(xlabel="samples", ylabel="test error of a mode", xscale="log", yscale="log")
+    panels[0].legend(fontsize=7, ncols=1 + len(every) // 10)
+    figure.suptitle(title)
     _save(figure, path)
 
 

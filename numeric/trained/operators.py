@@ -22,7 +22,9 @@ Kernel = Callable[[Array, Array], Array]
 MEMORY = 1e9
 """Default budget in bytes for blocks of a kernel."""
 COPIES = 4
-"""Arrays of a block's size that are alive at once while a block is made and used."""
+"""Arrays of a block's size that are alive at once while a block is made and used, unless the kernel says `copies`."""
+HELD = 0.8
+"""Share of the budget that a kernel may take which is held; the rest is for making it."""
 
 
 class KernelOperator(ABC):
@@ -71,8 +73,9 @@ class BlockKernel(KernelOperator):
             raise NumericError("the inputs hold values that are not finite numbers")
         self.kernel, self.memory, self.progress = kernel, finite(memory, "The memory", above=0), progress
         self.size = len(self.X)
-        self.held = 8.0 * self.size**2 <= self.memory
-        room = self.memory / (8 * COPIES)
+        whole = 8.0 * self.size**2
+        self.held = whole <= HELD * self.memory
+        room = (self.memory - (whole if self.held else 0)) / (8 * getattr(kernel, "copies", COPIES))
         self.rows = max(1, min(self.size, int(np.sqrt(room))))
         if self.rows < min(self.size, 16):
             raise NumericError(f"memory={memory:g} bytes holds blocks of {self.rows} inputs only: give 1e6 or more")

@@ -123,3 +123,20 @@ def test_float32_has_its_own_tolerance():
     assert g.Theta.dtype == np.float32
     np.testing.assert_allclose(g.Theta, f.Theta, rtol=2e-5)
     assert 1e-8 < max(g.error.values()) < 1e-4
+
+
+def test_steps_have_a_kernel_and_nothing_else():
+    """Sign and threshold against the arcsine law; Theta holds a product of delta functions."""
+    X, C_b, C_W = np.array([[1.0, 0.3], [0.2, -1.0], [0.5, 0.1]]), 0.1, 0.9
+    K = C_b + C_W * X @ X.T / 2
+    threshold = K.copy()
+    for _ in range(2):
+        size, other = np.sqrt(np.diag(K)), np.sqrt(np.diag(threshold))
+        K = C_b + C_W * 2 / np.pi * np.arcsin(np.clip(K / np.outer(size, size), -1, 1))
+        agree = np.arcsin(np.clip(threshold / np.outer(other, other), -1, 1))
+        threshold = C_b + C_W * (0.25 + agree / (2 * np.pi))
+    for formula, expected in (("sign(z)", K), ("where(z < 0, 0, 1)", threshold)):
+        found = flow(formula, X, 3, C_b=C_b, C_W=C_W, tensors="K")
+        assert np.allclose(np.asarray(found.K), expected, atol=1e-10)
+        with pytest.raises(NumericError, match="jumps at zero"):
+            flow(formula, X, 3, C_b=C_b, C_W=C_W, lambda_b=1.0, lambda_W=1.0, tensors="Theta")

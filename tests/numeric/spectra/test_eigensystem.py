@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from numeric.errors import NumericError
-from numeric.spectra.eigensystem import circle, data_set, hypercube, hypercube_eigenvalues
+from numeric.spectra.eigensystem import circle, data_set, hypercube, hypercube_eigenvalues, hypercube_levels
 
 
 def kernel(cosine):
@@ -63,6 +63,22 @@ def test_coefficients_rebuild_the_target():
     space = circle(kernel, 8)
     target = np.random.default_rng(0).normal(size=8)
     assert np.allclose(space.coefficients(target) @ space.eigenfunctions, target, atol=1e-13)
+
+
+def test_levels_of_a_hypercube_that_is_not_held():
+    """The levels of d = 7 are those of the whole space; at d = 16 the trace over all modes is the kernel at 1."""
+    whole, levels = hypercube(kernel, 7), hypercube_levels(kernel, 7, 7)
+    first = np.unique(whole.levels, return_index=True)[1]
+    assert np.allclose(levels.eigenvalues, whole.eigenvalues[first], rtol=1e-9, atol=1e-13) and levels.tail == 0
+    large = hypercube_levels(kernel, 16, 16)
+    assert large.multiplicities @ large.eigenvalues == pytest.approx(np.e + 0.3, rel=1e-10)
+    cut = hypercube_levels(kernel, 16, 2)
+    assert cut.tail == pytest.approx(large.multiplicities[3:] @ large.eigenvalues[3:], rel=1e-8)
+    # a product of three coordinates is a mode: its eigenvalue is a mean over random corners
+    corners = np.random.default_rng(0).choice([-1.0, 1.0], size=(200_000, 16))
+    values = kernel(corners.mean(axis=1)) * corners[:, 0] * corners[:, 5] * corners[:, 9]
+    error = values.std() / np.sqrt(len(values))
+    assert abs(values.mean() - large.eigenvalues[3]) < 4 * error
 
 
 def test_refusals():

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+import derive
 from derive.cli import group
 from derive.errors import DeriveError
 from numeric.spectra.eigensystem import hypercube
@@ -38,6 +39,7 @@ def test_kernel_of_a_network():
 
 def test_learnability_on_the_hypercube(tmp_path):
     options = ["--depth", "2", "--dimension", "5", "--samples", "4,12", "--trials", "60", "--json"]
+    options += ["--lambda-b", "1", "--lambda-W", "1"]
     found = json.loads(invoke("learnability", "relu", *options, "-o", tmp_path))
     assert found["C_W"] == 2.0
     space = hypercube(relu_ntk, 5)
@@ -83,7 +85,8 @@ def test_learnability_for_people_and_mistakes():
     for arguments, words in (
         (["--samples", "many"], "whole numbers"),
         (["--space", "sphere", "--trials", "3"], "discrete space"),
-        (["--dimension", "40"], "dimension from 1 to 12"),
+        (["--dimension", "4000"], "dimension from 1 to 1000"),
+        (["--dimension", "40", "--trials", "3"], "up to 12 dimensions"),
         (["--depth", "2", "--C-b", "0", "--lambda-b", "0", "--samples", "200"], "nonzero modes"),
     ):
         with pytest.raises(DeriveError, match=words):
@@ -116,3 +119,23 @@ def test_learnability_says_where_its_assumption_fails():
     assert any("test error of degree 6" in warning for warning in found["warnings"])
     text = invoke("learnability", "tanh", *options)
     assert "It fails here" in text and "± " in text
+
+
+def test_learnability_of_a_target_with_noise_and_in_many_dimensions(tmp_path):
+    """The target's error beside its measurement; d = 16 against regression on sampled corners."""
+    found = derive.learnability("relu", 2, 6, samples="8,24", noise=0.2, target="0.5,1,0.5", trials=200)
+    for theory, seen, error in zip(found.target_mse, found.target_measured, found.target_measured_error):
+        assert abs(theory - seen) < 4 * error + 0.05 * seen
+    large = derive.learnability("relu", 2, 16, samples="60", target=[0, 1], noise=0.1, output=tmp_path)
+    assert sorted(path.suffix for path in tmp_path.iterdir()) == [".csv", ".png"]
+    kernel = network_kernel("relu", 2, C_b=0.1, C_W=large.C_W)
+    rng, errors = np.random.default_rng(0), []
+    for _ in range(20):
+        X, T = rng.choice([-1.0, 1.0], size=(60, 16)), rng.choice([-1.0, 1.0], size=(200, 16))
+        y, truth = X.sum(axis=1) / 4 + np.sqrt(0.1) * rng.normal(size=60), T.sum(axis=1) / 4
+        fit = kernel(T @ X.T / 16) @ np.linalg.solve(kernel(X @ X.T / 16), y)
+        errors.append(np.mean((fit - truth) ** 2))
+    assert large.target_mse[0] == pytest.approx(np.mean(errors), abs=4 * np.std(errors) / 20**0.5)
+    for wrong in ({"target": "1,-1"}, {"target": "0"}, {"noise": -1.0}, {"target": "1," * 20 + "1"}):
+        with pytest.raises(derive.DeriveError):
+            derive.learnability("relu", 2, 3, samples="2", **wrong)
