@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import click
@@ -33,6 +34,8 @@ FRAMEWORKS = ("torch", "flax", "equinox", "keras")
 @click.option(
     "--point", default=0, show_default=True, help="Which critical point, as `derive criticality` numbers them."
 )
+@click.option("--layer", type=click.Choice(("mlp", "residual")), default="mlp", show_default=True)
+@click.option("--skip", metavar="XI", help="With --layer residual: z' = XI z + b + W sigma(z) between hidden layers.")
 @click.option("--format", "form", metavar="FRAMEWORK", help="Print code instead: torch, flax, equinox, keras; or json.")
 @click.option("--json", "as_json", is_flag=True, help="Everything, as JSON.")
 def command(activation: str, depth: int, form: str | None, as_json: bool, data: str | None, **options: Any) -> None:
@@ -46,12 +49,15 @@ def command(activation: str, depth: int, form: str | None, as_json: bool, data: 
         derive recommend "z*tanh(z)" --depth 8 --width 512 --outputs 10
         derive recommend tanh --depth 50 --width 256 --inputs 784 --format torch
         derive recommend relu --depth 6 --width 1024 --s 1 --format flax
+        derive recommend gelu --depth 24 --layer residual --skip 1
+        derive recommend tanh --depth 8 --data inputs.csv --format torch
     """
     if form not in (None, "json", *FRAMEWORKS):
         raise DeriveError(f"--format is one of {', '.join(FRAMEWORKS)}, json, not {form!r}.")
     if form in FRAMEWORKS:
-        question = {"activation": activation, "depth": depth, **options}
-        click.echo(recall("recommend code", [form, question], lambda: _code(form, question)), nl=False)
+        question = {"activation": activation, "depth": depth, "data": data, **options}
+        code = partial(_code, form, question)
+        click.echo(code() if data is not None else recall("recommend code", [form, question], code), nl=False)
         return
     found = ask("recommend", keep=data is None, activation=activation, depth=depth, data=data, **options)
     if as_json or form == "json":
@@ -72,6 +78,8 @@ def _show(found: dict[str, Any]) -> None:
     console = terminal()
     console.print(f"{found['activation']}, depth {found['depth']}: {found['class']}", style="bold")
     bias, weight = (number(found[name], 8) for name in ("C_b", "C_W"))
+    if found["skip"] is not None:
+        console.print(f"residual layers, skip {number(found['skip'], 8)}; C_b and C_W are those of layers with a skip")
     console.print(f"C_b = {bias}   C_W = {weight}   inputs x.x/n_0 = {found['input_norm']:.6g}")
     aspect = "-" if found["aspect_ratio"] is None else f"{found['aspect_ratio']:.4g}"
     console.print(

@@ -4,6 +4,9 @@ At a critical point with K* > 0 the inputs should have the norm that puts K^(1) 
 and the C_W with which the product of chi_perp over the hidden layers is 1 at this depth, so that gradients are as large
 at the first layer as at the last. This needs no fixed point; it is refused where K of the output then changes faster
 than in proportion to the input's, as for exp or z^2: every layer would amplify what the layer before did.
+
+With a skip xi between hidden layers, those layers have `branch` times C_b and C_W of the plain first and last layer:
+1 - xi^2, which keeps the same critical point (`derive.design.residual`), or 1/L at |xi| = 1, where there is none.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ import sympy as sp
 from derive.activations import Activation
 from derive.critical import criticality
 from derive.critical.points import SCALE_INVARIANT
-from derive.design.one_input import one_input
+from derive.design.one_input import OneInput, one_input
 from derive.errors import DeriveError
 from derive.gaussian.one_input import OutOfRange
 
@@ -27,7 +30,10 @@ _RANGE = (math.log(1e-6), math.log(1e6))
 
 @dataclass(frozen=True)
 class Initialization:
-    """C_b and C_W (exact where they are known so), x.x/n_0 of the inputs, and a sentence on each."""
+    """C_b and C_W (exact where they are known so) of layers without a skip, x.x/n_0 of the inputs, a sentence on each.
+
+    Layers with a skip have `branch` times C_b and C_W.
+    """
 
     C_b: sp.Expr
     C_W: sp.Expr
@@ -36,12 +42,26 @@ class Initialization:
     critical: bool
     universality_class: str
     notes: tuple[str, ...]
+    branch: sp.Expr = sp.S.One
+
+    def by_layer(self, depth: int) -> tuple[list[sp.Expr], list[sp.Expr]]:
+        """C_b and C_W of every layer."""
+        factors = branches(self.branch, depth)
+        return [f * self.C_b for f in factors], [f * self.C_W for f in factors]
 
 
-def initialization(sigma: Activation, depth: int, input_norm: float | None = None, point: int = 0) -> Initialization:
+def branches(branch: sp.Expr, depth: int) -> list[sp.Expr]:
+    """What multiplies C_b and C_W in each layer: 1 in the first and the last, which have no skip."""
+    return [branch if 1 < layer < depth else sp.S.One for layer in range(1, depth + 1)]
+
+
+def initialization(
+    sigma: Activation, depth: int, input_norm: float | None = None, point: int = 0, skip: sp.Expr | None = None
+) -> Initialization:
     """The critical initialization of an activation, or the best at this depth; DeriveError where there is none.
 
     `input_norm` is x.x/n_0 of the user's inputs; None leaves it to the recommendation (1 where any norm will do).
+    `skip` is that of residual layers.
 
     >>> from derive.activations import activation
     >>> found = initialization(activation("relu"), 8)
@@ -49,8 +69,10 @@ def initialization(sigma: Activation, depth: int, input_norm: float | None = Non
     (2, 1.0)
     """
     found = criticality(sigma)
+    branch, told = _branch(skip, depth)
     if not found.points:
-        return _without_critical_point(sigma, depth, 1.0 if input_norm is None else input_norm, found.reason)
+        norm = 1.0 if input_norm is None else input_norm
+        return _without_critical_point(sigma, depth, norm, found.reason, skip, branch, told)
     if not 0 <= point < len(found.points):
         raise DeriveError(
             f"{sigma.name} has {len(found.points)} critical point(s), numbered from 0; there is no {point}"
@@ -79,7 +101,28 @@ def initialization(sigma: Activation, depth: int, input_norm: float | None = Non
             f"Inputs: numbers are for x.x/n_0 = {norm:.6g}, as given; multiply the inputs by {factor:.6g} to put "
             f"K^(1) at K* = {_short(chosen.K_star)} (x.x/n_0 = {best:.6g})."
         )
-    return Initialization(chosen.C_b, chosen.C_W, float(norm), best, True, kind, tuple(notes))
+    notes[1:1] = told
+    level = skip is None or skip**2 < 1
+    return Initialization(chosen.C_b, chosen.C_W, float(norm), best, level, kind, tuple(notes), branch)
+
+
+def _branch(skip: sp.Expr | None, depth: int) -> tuple[sp.Expr, list[str]]:
+    """What multiplies C_b and C_W of layers with a skip, and why."""
+    if skip is None:
+        return sp.S.One, []
+    if skip**2 > 1:
+        raise DeriveError(f"a skip of {skip} makes K grow as {skip**2}^L: recommendations are for skips from -1 to 1")
+    if skip**2 == 1:
+        branch = sp.Rational(1, depth)
+        why = (
+            "no C_W > 0 is critical with a skip of one, and branches with 1/L keep K and gradients finite at any depth "
+            "(both grow, by a factor that does not depend on L)"
+        )
+    else:
+        branch = 1 - skip**2
+        why = "with 1 - skip^2 the critical point is that of a plain network"
+    start = "Residual layers (between hidden layers)"
+    return branch, [f"{start}: C_b and C_W there are {_short(branch)} times those of the first and last layer; {why}."]
 
 
 def _lower(reason: str) -> str:
@@ -91,17 +134,26 @@ def _short(number: sp.Expr) -> str:
     return str(number) if number.is_Rational and len(str(number)) < 12 else f"{float(number):.6g}"
 
 
-def _without_critical_point(sigma: Activation, depth: int, norm: float, reason: str) -> Initialization:
+def _without_critical_point(
+    sigma: Activation,
+    depth: int,
+    norm: float,
+    reason: str,
+    skip: sp.Expr | None,
+    branch: sp.Expr,
+    told: list[str],
+) -> Initialization:
     if sigma.first_delta_order == 1:
         raise DeriveError(
             f"{sigma.name} has no critical initialization and gradients that do not exist: {_lower(reason)}"
         )
-    weight = _level_gradients(sigma, depth, norm)
+    trial = _Trial(sigma, depth, norm, skip, branch)
+    weight = _level_gradients(trial)
     if weight is None:
         raise DeriveError(
             f"{sigma.name} has no critical initialization, and none that keeps gradients level: {_lower(reason)}"
         )
-    if depth > 1 and (elasticity := _elasticity(sigma, depth, weight, norm)) > MOST_ELASTIC:
+    if depth > 1 and (elasticity := _elasticity(trial, weight)) > MOST_ELASTIC:
         raise DeriveError(
             f"{sigma.name} has no critical initialization, nor a good one at depth {depth}: K^(L) goes as the power "
             f"{elasticity:.3g} of the input's norm; {_lower(reason)}"
@@ -110,21 +162,40 @@ def _without_critical_point(sigma: Activation, depth: int, norm: float, reason: 
         f"{sigma.name} has no critical point. {reason}",
         f"C_b = 0, C_W = {weight:.6g}: the best there is at depth {depth}, the product of chi_perp over the hidden "
         "layers is 1, so gradients are as large at the first layer as at the last; other depths need other values.",
+        *told,
         f"Inputs: x.x/n_0 = {norm:.6g}; C_W depends on it.",
     ]
     if (shifted := _shifted(sigma)) is not None:
         notes.append(shifted)
-    return Initialization(sp.S.Zero, sp.Float(weight), float(norm), None, False, "none", tuple(notes))
+    return Initialization(sp.S.Zero, sp.Float(weight), float(norm), None, False, "none", tuple(notes), branch)
 
 
-def _level_gradients(sigma: Activation, depth: int, norm: float) -> float | None:
+@dataclass(frozen=True)
+class _Trial:
+    """Networks with C_b = 0 that differ in C_W."""
+
+    sigma: Activation
+    depth: int
+    norm: float
+    skip: sp.Expr | None
+    branch: sp.Expr
+
+    def flow(self, weight: float, stretch: float = 1.0) -> OneInput:
+        """K and Theta with this C_W, for an input whose x.x is `stretch` times as large."""
+        weights = [weight * float(f) for f in branches(self.branch, self.depth)]
+        skip = None if self.skip is None else float(self.skip)
+        norm = self.norm * stretch
+        return one_input(self.sigma, self.depth, 0.0, weights, norm, 1.0, 1.0, tensors=False, skip=skip)
+
+
+def _level_gradients(trial: _Trial) -> float | None:
     """C_W with prod chi_perp = 1, by bisection in log C_W; None if there is none in range."""
-    if depth == 1:
+    if trial.depth == 1:
         return 1.0
 
     def product(log_weight: float) -> float:
         try:
-            found = one_input(sigma, depth, 0.0, math.exp(log_weight), norm, 1.0, 1.0, tensors=False)
+            found = trial.flow(math.exp(log_weight))
         except OutOfRange as error:
             return -math.inf if error.small else math.inf
         except DeriveError:
@@ -154,14 +225,11 @@ def _level_gradients(sigma: Activation, depth: int, norm: float) -> float | None
     return math.exp((low + high) / 2)
 
 
-def _elasticity(sigma: Activation, depth: int, weight: float, norm: float) -> float:
+def _elasticity(trial: _Trial, weight: float) -> float:
     """d log K^(L) / d log(x.x)."""
     step = 1e-3
     try:
-        ends = [
-            one_input(sigma, depth, 0.0, weight, norm * math.exp(sign * step), 1.0, 1.0, tensors=False).tensors["K"][-1]
-            for sign in (-1, 1)
-        ]
+        ends = [trial.flow(weight, math.exp(sign * step)).tensors["K"][-1] for sign in (-1, 1)]
     except DeriveError:
         return math.inf
     return math.log(ends[1] / ends[0]) / (2 * step)

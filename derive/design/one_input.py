@@ -21,7 +21,9 @@ from derive.depth.tensor_recursions import Admitted, admit
 from derive.design.equivalence import equal_shares
 from derive.errors import DeriveError
 from derive.gaussian.one_input import OneInputBrackets, OutOfRange, Real
+from derive.network import RESIDUAL, recursion
 from derive.network.component import Component
+from derive.network.definition import xi
 from derive.symbols import C_W, C_b, K, lambda_b, lambda_W
 
 DEEPEST = 100_000
@@ -68,10 +70,13 @@ def one_input(
     lambda_b: float | Sequence[float] | None = None,
     lambda_W: float | Sequence[float] | None = None,
     tensors: bool = True,
+    skip: float | Sequence[float] | None = None,
 ) -> OneInput:
     """K, Theta and all other tensors that exist (with `tensors`) at layers 1 to `depth`, for x.x/n_0 = `input_norm`.
 
     Without learning rates: those with which every layer contributes the same to the output's NTK, which is then 1.
+    `skip` makes the steps between hidden layers residual, z' = skip z + b + W sigma(z); then there are K and Theta,
+    the tensors of order 1/n do not close by themselves (docs/residual.md).
 
     >>> found = one_input("relu", 4, 0, 2, tensors=False)
     >>> found.lambda_b, found.lambda_W, found.tensors["Theta"][-1]
@@ -83,8 +88,9 @@ def one_input(
     bias, weight = _per_layer("C_b", C_b, depth), _per_layer("C_W", C_W, depth)
     if not (np.isfinite(input_norm) and input_norm >= 0):
         raise DeriveError(f"the input's x.x/n_0 is a number from 0 on, not {input_norm!r}")
-    system = _system(sigma, tensors)
-    values, sources, multipliers = _kernel(system, bias, weight, input_norm)
+    system = _residual_system(sigma) if skip is not None else _system(sigma, tensors)
+    skips = _skips(skip, depth)
+    values, sources, multipliers = _kernel(system, bias, weight, skips, input_norm)
     if lambda_b is None or lambda_W is None:
         ones = [np.ones(1)] * depth
         shares = equal_shares([np.array([m]) for m in multipliers], ones, [np.array([s]) for s in sources])
@@ -98,8 +104,8 @@ def one_input(
         )
     states = [system.start(Real(input_norm), bias[0], weight[0], rate_b[0], rate_W[0])]
     for layer in range(1, depth):
-        rates_here = (rate_b[layer], rate_W[layer])
-        states.append(system.step(bias[layer], weight[layer], *rates_here, states[-1], values[layer - 1]))
+        here = (bias[layer], weight[layer], Real(rate_b[layer]), Real(rate_W[layer]), skips[layer])
+        states.append(system.step(here, states[-1], values[layer - 1]))
     table = {name: tuple(float(s[i]) for s in states) for i, name in enumerate(system.names)}
     wrong = next((name for name, own in table.items() if not np.isfinite(own).all()), None)
     if wrong is not None:
@@ -120,7 +126,11 @@ def one_input(
 
 
 def _kernel(
-    system: _System, bias: list[np.longdouble], weight: list[np.longdouble], norm: float
+    system: _System,
+    bias: list[np.longdouble],
+    weight: list[np.longdouble],
+    skips: list[np.longdouble],
+    norm: float,
 ) -> tuple[list[list[np.longdouble]], list[np.longdouble], list[np.longdouble]]:
     """The brackets of every layer, and the NTK's sources of lambda_W and multipliers."""
     kernel = system.first_kernel(Real(norm), bias[0], weight[0])
@@ -131,10 +141,19 @@ def _kernel(
         except OutOfRange as error:
             raise OutOfRange(f"layer {layer} of {system.activation.name}: {error}", error.small) from None
         values.append(own)
-        kernel, source, multiplier = system.kernel_step(kernel, bias[layer], weight[layer], own)
+        kernel, source, multiplier = system.kernel_step(kernel, bias[layer], weight[layer], skips[layer], own)
         sources.append(source)
         multipliers.append(multiplier)
     return values, sources, multipliers
+
+
+def _skips(skip: float | Sequence[float] | None, depth: int) -> list[np.longdouble]:
+    """The skip into each layer: none into the first and the last."""
+    inner = max(depth - 2, 0)
+    given = [skip or 0.0] * inner if not isinstance(skip, Sequence) else list(skip)
+    if len(given) != inner or not all(np.isfinite(float(x)) for x in given):
+        raise DeriveError(f"the skip is one number or {inner} numbers, one for each step between hidden layers")
+    return [Real(0), *(Real(float(x)) for x in given), *[Real(0)] * (depth > 1)]
 
 
 def _per_layer(name: str, value: float | Sequence[float], depth: int) -> list[np.longdouble]:
@@ -165,10 +184,10 @@ class _System:
         state = [sp.Symbol(f"t_{name}") for name in self.names]
         kernel = sp.Symbol("t_K")
         replaced = {**dummies, **known, K: kernel}
-        self._active = _function([kernel, C_b, C_W, *dummies.values()], [e.xreplace(replaced) for e in active])
+        self._active = _function([kernel, C_b, C_W, xi, *dummies.values()], [e.xreplace(replaced) for e in active])
         rates = [C_b, C_W, lambda_b, lambda_W]
         right = [equations[name].xreplace(replaced) for name in self.names]
-        self._step = _function([*rates, *state, *dummies.values()], right)
+        self._step = _function([*rates, xi, *state, *dummies.values()], right)
         gram = sp.Symbol("gram")
         first = [_with_gram(first_layer()[name], gram) for name in self.names]
         self._start = _function([gram, *rates], first)
@@ -178,25 +197,25 @@ class _System:
         return self._first_kernel(gram, bias, weight)[0]
 
     def kernel_step(
-        self, kernel: np.longdouble, bias: np.longdouble, weight: np.longdouble, values: list[np.longdouble]
+        self,
+        kernel: np.longdouble,
+        bias: np.longdouble,
+        weight: np.longdouble,
+        skip: np.longdouble,
+        values: list[np.longdouble],
     ) -> list[np.longdouble]:
         """K of the next layer, and what multiplies lambda_W and Theta in its NTK."""
-        return self._active(kernel, bias, weight, *values)
+        return self._active(kernel, bias, weight, skip, *values)
 
     def start(self, gram: np.longdouble, *parameters: float | np.longdouble) -> list[np.longdouble]:
         return [Real(x) for x in self._start(gram, *parameters)]
 
     def step(
-        self,
-        bias: np.longdouble,
-        weight: np.longdouble,
-        rate_b: float,
-        rate_W: float,
-        state: list[np.longdouble],
-        values: list[np.longdouble],
+        self, parameters: Sequence[np.longdouble], state: list[np.longdouble], values: list[np.longdouble]
     ) -> list[np.longdouble]:
+        """Every tensor of the next layer, whose parameters are C_b, C_W, lambda_b, lambda_W and the skip into it."""
         with np.errstate(over="ignore", invalid="ignore"):
-            return self._step(bias, weight, Real(rate_b), Real(rate_W), *state, *values)
+            return self._step(*parameters, *state, *values)
 
 
 def _with_gram(expression: sp.Expr, gram: sp.Symbol) -> sp.Expr:
@@ -215,3 +234,10 @@ def _system(activation: Activation, tensors: bool) -> _System:
         if name in admitted.missing:
             raise DeriveError(f"{activation.name} has no {name} at large width: {admitted.missing[name]}")
     return _System(activation, admitted)
+
+
+@lru_cache(maxsize=32)
+def _residual_system(activation: Activation) -> _System:
+    """K and Theta of layers with a skip; a skip of 0 is a plain layer."""
+    expressions = {name: recursion(name, RESIDUAL).single_input().expression for name in ("K", "Theta")}
+    return _System(activation, admit(expressions, activation))

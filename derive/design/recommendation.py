@@ -8,8 +8,8 @@ of one input (`derive.design.one_input`); no large-depth formula is used.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 
 import sympy as sp
 
@@ -17,8 +17,9 @@ from derive.activations import Activation
 from derive.activations import activation as make_activation
 from derive.depth.ratios import CONTENT, kernel_powers, ratio_name
 from derive.design.information import best_aspect_ratio
-from derive.design.initialization import Initialization, initialization
-from derive.design.one_input import OneInput, one_input
+from derive.design.initialization import initialization
+from derive.design.notes import notes
+from derive.design.one_input import one_input
 from derive.errors import DeriveError
 from derive.layout import Block, Table, Text
 from derive.numbers import exact
@@ -30,6 +31,8 @@ from derive.symbols import K as kernel_symbol
 SIZE = 0.1
 """The largest 1/n correction that is accepted when a width is recommended."""
 RULES = ("equivalence", "constant")
+Tensors = Mapping[str, float]
+"""Tensors of one input at the output layer."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +52,8 @@ class Recommendation(Result):
     `corrections` are n times the dimensionless ratios at the output; `width` is where none of them exceeds 10 %, and
     `given_width` what the user asked about. Weights of layer l have standard deviation `weight_std[l - 1]` and learning
     rate eta lambda_W/n_(l-1), biases `bias_std` and eta lambda_b; outputs are multiplied by `output_multiplier`.
+    With a `skip`, z' = skip z + b + W sigma(z) between hidden layers, C_b, C_W and `bias_std` are those of these
+    layers; `C_b_layers` and `C_W_layers` hold every layer's.
     """
 
     activation: str
@@ -75,6 +80,10 @@ class Recommendation(Result):
     given_width: int | None
     aspect_ratio: float | None
     kernel: tuple[float, ...]
+    C_b_layers: tuple[float, ...]
+    C_W_layers: tuple[float, ...]
+    skip: sp.Expr | None
+    options: tuple[str, ...]
     notes: tuple[str, ...]
 
     @property
@@ -92,8 +101,12 @@ class Recommendation(Result):
             "activation": self.activation,
             "class": self.universality_class,
             "depth": self.depth,
+            "layer": "mlp" if self.skip is None else "residual",
+            "skip": None if self.skip is None else exact(self.skip),
             "C_b": exact(self.C_b),
             "C_W": exact(self.C_W),
+            "C_b_layers": list(self.C_b_layers),
+            "C_W_layers": list(self.C_W_layers),
             "critical": self.critical,
             "input_norm": self.input_norm,
             "lambda_b": list(self.lambda_b),
@@ -160,12 +173,15 @@ def recommend(
     targets: float | None = None,
     s: float = 0.0,
     point: int = 0,
+    skip: sp.Expr | None = None,
+    residual: Callable[[Recommendation], tuple[Tensors, Mapping[str, str]]] | None = None,
 ) -> Recommendation:
     """Initialization, learning rates, width and aspect ratio of a network of `depth` weight layers.
 
     `width` is the hidden width of a network that is planned, `inputs` its n_0 (the width unless given), `input_norm`
     the inputs' x.x/n_0, `targets` the targets' mean square if they are not rescaled to the outputs' scale, and `s` the
-    place between the NTK (0) and the maximal-update (1) parametrization.
+    place between the NTK (0) and the maximal-update (1) parametrization. `skip` is that between hidden layers; the
+    tensors of order 1/n, and what is missing, are then those that `residual` finds for the recommendation so far.
 
     >>> found = recommend("relu", 8, outputs=2)
     >>> found.C_W, found.lambda_W[0], found.corrections["V/(n K^2)"]
@@ -180,46 +196,75 @@ def recommend(
     if not (isinstance(s, int | float) and 0 <= s <= 1):
         raise DeriveError(f"s lies between 0 (NTK) and 1 (maximal update), not {s!r}")
     sigma = make_activation(activation)
-    start = initialization(sigma, depth, input_norm, point)
-    flow = one_input(sigma, depth, start.C_b, start.C_W, start.input_norm)
+    start = initialization(sigma, depth, input_norm, point, skip)
+    C_b_layers, C_W_layers = start.by_layer(depth)
+    strength = None if skip is None else float(skip)
+    flow = one_input(sigma, depth, C_b_layers, C_W_layers, start.input_norm, skip=strength)
     variance = flow.tensors["K"][-1]
-    mean_square = variance if targets is None else float(targets)
-    ratios = corrections(flow, mean_square)
-    needed = width_for(ratios)
-    built = width if width is not None else needed
-    nu = ratios.get("V/(n K^2)", 0.0) / depth
-    aspect = best_aspect_ratio(nu, outputs) if nu > 0 else None
-    fan_in = [inputs if inputs is not None else built, *[built] * (depth - 1)]
-    factor = float(built) ** s
-    weight = float(start.C_W)
     found = Recommendation(
         activation=sigma.name,
         formula=sigma.expression,
         depth=depth,
-        C_b=start.C_b,
-        C_W=start.C_W,
+        C_b=start.branch * start.C_b,
+        C_W=start.branch * start.C_W,
         critical=start.critical,
         universality_class=start.universality_class,
         input_norm=start.input_norm,
-        inputs=fan_in[0],
+        inputs=inputs or 0,
         outputs=outputs,
-        lambda_b=tuple(factor * rate for rate in flow.lambda_b),
-        lambda_W=tuple(factor * rate for rate in flow.lambda_W),
-        weight_std=tuple(math.sqrt(weight / n) for n in fan_in),
-        bias_std=math.sqrt(float(start.C_b)),
-        output_multiplier=factor**-0.5,
+        lambda_b=flow.lambda_b,
+        lambda_W=flow.lambda_W,
+        weight_std=(),
+        bias_std=math.sqrt(float(start.branch * start.C_b)),
+        output_multiplier=1.0,
         s=float(s),
         eta_max=2 / flow.tensors["Theta"][-1],
         output_variance=variance,
         target_scale=math.sqrt(variance) if targets is None else 1.0,
-        corrections=ratios,
-        width=needed,
+        corrections={},
+        width=1,
         given_width=width,
-        aspect_ratio=aspect,
+        aspect_ratio=None,
         kernel=flow.tensors["K"],
+        C_b_layers=flow.C_b,
+        C_W_layers=flow.C_W,
+        skip=skip,
+        options=_options(input_norm=input_norm, targets=targets, point=point or None),
         notes=(),
     )
-    return _with_notes(found, start, flow, targets)
+    output: Tensors = {name: values[-1] for name, values in flow.tensors.items()}
+    missing = flow.missing
+    if residual is not None:
+        output, missing = residual(found)
+    found = _with_width(found, output, variance if targets is None else float(targets))
+    return replace(found, notes=notes(found, start.notes, flow.error, missing, targets))
+
+
+def _with_width(found: Recommendation, output: Tensors, mean_square: float) -> Recommendation:
+    """Corrections, the width, and what depends on it: standard deviations and the family's factors."""
+    plain = corrections(output, mean_square)
+    needed = width_for(plain)
+    built = found.given_width if found.given_width is not None else needed
+    factor = float(built) ** found.s
+    inputs = found.inputs or built
+    nu = plain.get("V/(n K^2)", 0.0) / found.depth
+    fan_in = [inputs, *[built] * (found.depth - 1)]
+    return replace(
+        found,
+        inputs=inputs,
+        lambda_b=tuple(factor * rate for rate in found.lambda_b),
+        lambda_W=tuple(factor * rate for rate in found.lambda_W),
+        weight_std=tuple(math.sqrt(weight / n) for weight, n in zip(found.C_W_layers, fan_in)),
+        output_multiplier=factor**-0.5,
+        corrections=corrections(output, factor * mean_square),
+        width=needed,
+        aspect_ratio=best_aspect_ratio(nu, found.outputs) if nu > 0 else None,
+    )
+
+
+def _options(**given: float | None) -> tuple[str, ...]:
+    """The command's options, as far as they were given."""
+    return tuple(f"--{name.replace('_', '-')} {value!r}" for name, value in given.items() if value is not None)
 
 
 def _check(**numbers: int | None) -> None:
@@ -236,12 +281,12 @@ def _check(**numbers: int | None) -> None:
             raise DeriveError(f"{what[name]}, a whole number from 1 on, not {value!r}")
 
 
-def corrections(flow: OneInput, targets: float) -> dict[str, float]:
+def corrections(output: Tensors, targets: float) -> dict[str, float]:
     """n times each dimensionless ratio at the output, PDLT (∞.169), with K + y^2 for K in the last four (footnote 26).
 
-    `targets` is the mean square y^2 of the targets over outputs.
+    `targets` is the mean square y^2 of the targets over outputs; with outputs multiplied by n^(-s/2) and learning rates
+    by n^s all ratios stay as they are but for y^2, which then counts n^s times.
     """
-    output = {name: values[-1] for name, values in flow.tensors.items()}
     found = {}
     for name in CONTENT:
         if name not in output:
@@ -274,63 +319,10 @@ def plan(
     rate = 1.0 if learning_rates == "constant" else None
     flow = one_input(sigma, depth, start.C_b, start.C_W, start.input_norm, rate, rate)
     chosen = Hyperparameters(flow.C_b[0], flow.C_W[0], flow.lambda_b, flow.lambda_W)
-    return chosen, corrections(flow, flow.tensors["K"][-1] if targets is None else targets)
+    output = {name: values[-1] for name, values in flow.tensors.items()}
+    return chosen, corrections(output, output["K"] if targets is None else targets)
 
 
 def width_for(ratios: Mapping[str, float], size: float = SIZE) -> int:
     """The width at which no ratio exceeds `size`."""
     return max([1, *(math.ceil(abs(value) / size - 1e-9) for value in ratios.values())])
-
-
-def _with_notes(found: Recommendation, start: Initialization, flow: OneInput, targets: float | None) -> Recommendation:
-    from dataclasses import replace
-
-    name, value = found.largest
-    L = found.depth
-    notes = [
-        *start.notes,
-        f"lambda_b, lambda_W: every layer's biases, and every layer's weights, contribute 1/(2L) = {1 / (2 * L):.4g} "
-        "to the output's NTK, which is then 1: the equivalence principle solved with the exact recursion of Theta at "
-        "this depth.",
-        f"weight_std = sqrt(C_W/n_(l-1)) with hidden width {found.built_width}"
-        + (" (the recommended one)" if found.given_width is None else "")
-        + f" and n_0 = {found.inputs}; the learning rate of a weight is eta lambda_W/n_(l-1), of a bias eta lambda_b.",
-        f"eta_max = {found.eta_max:.4g}: gradient descent on sum (z - y)^2/2 diverges above 2/Theta, for one input; "
-        "for a data set it is 2 over the largest eigenvalue of Theta (--data).",
-    ]
-    if found.corrections:
-        notes.append(
-            f"corrections: n times each dimensionless ratio of the tensors at the output, from the recursions of one "
-            f"input (brackets to {max(flow.error, 1e-16):.0e}); the largest is {name} = {value:.4g}/n."
-        )
-        notes.append(f"width = {found.width}: no ratio exceeds {SIZE:.0%}.")
-    if targets is None:
-        notes.append(
-            f"Targets: multiply targets of mean square 1 by {found.target_scale:.4g} = sqrt(K^(L)), the scale of the "
-            "outputs, PDLT (∞.26); the ratios with y^2 assume it."
-        )
-    else:
-        notes.append(
-            f"Targets: their mean square {targets:.4g} per output is compared with K^(L) = {found.output_variance:.4g};"
-            " rescaling them to it, PDLT (∞.26), makes the ratios with y^2 smaller or as small as they can be."
-        )
-    if found.aspect_ratio is not None:
-        best = L / found.aspect_ratio
-        notes.append(
-            f"aspect_ratio L/n = {found.aspect_ratio:.4g} (n = {best:.0f}) maximizes the mutual information of parts "
-            f"of {found.outputs} output(s): 4/((20 + 3 n_L) nu) with nu = V/K^2/L = "
-            f"{found.corrections['V/(n K^2)'] / L:.4g} at this depth."
-        )
-    if found.given_width is not None and found.corrections:
-        size = abs(value) / found.given_width
-        verdict = "wide enough" if found.given_width >= found.width else "not wide enough for first order in 1/n"
-        notes.append(f"At width {found.given_width} the largest ratio is {size:.2%}: {verdict}.")
-    if found.s:
-        notes.append(
-            f"s = {found.s:g}: outputs are multiplied by n^(-s/2) = {found.output_multiplier:.4g} and learning rates "
-            f"by n^s at n = {found.built_width}; Theta stays, its change in training grows from L/n to L/n^(1-s)."
-        )
-    for reason in sorted(set(flow.missing.values())):
-        names = [tensor for tensor, why in flow.missing.items() if why == reason]
-        notes.append(f"{', '.join(names)}: no ratio. {reason[0].upper() + reason[1:]}")
-    return replace(found, notes=tuple(notes))

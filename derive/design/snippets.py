@@ -2,7 +2,8 @@
 
 The parameters of layer l are drawn with variances C_b and C_W/n_(l-1) and follow gradient descent with learning rates
 eta lambda_b and eta lambda_W/n_(l-1) on sum (z - y)^2/2: exactly the network of the theory. What is specific to a
-framework is a template; the activation is the framework's own function, or the formula in its array functions.
+framework is a template; the activation is the framework's own function, or the formula in its array functions. STEPS in
+a template are the layers after the first, plain or with a skip.
 """
 
 from __future__ import annotations
@@ -126,10 +127,10 @@ Learning rates: every layer contributes the same to the output's NTK, which is 1
 
 DEPTH, WIDTH, INPUTS, OUTPUTS = {depth}, {width}, {inputs}, {outputs}  # INPUTS and OUTPUTS: those of your data
 C_B, C_W = {C_b!r}, {C_W!r}  # variances: C_B of a bias, C_W/fan_in of a weight
-LAMBDA_B = {lambda_b}
+{skip}LAMBDA_B = {lambda_b}
 LAMBDA_W = {lambda_W}
 S = {s!r}  # 0: NTK parametrization, 1: maximal update
-ETA = {eta!r}  # one input is learned in one step; for N inputs divide by the largest eigenvalue of their NTK
+ETA = {eta!r}  # {rate}
 INPUT_NORM = {norm!r}  # x.x/n_0 of every input
 TARGET_SCALE = {targets!r}  # multiply targets of mean square 1 by it
 
@@ -142,27 +143,49 @@ def normalize(x):
     return x * (INPUT_NORM * x.shape[-1] / (x * x).sum(-1)[..., None]) ** 0.5
 
 
+def deviations(layer, fan_in):
+    """Standard deviations of the weights and biases of a layer, counted from 0."""
+{deviations}
+
+
 def rates(layer, fan_in):
     """Learning rates of the weights and biases of a layer, counted from 0."""
     return ETA * WIDTH**S * LAMBDA_W[layer] / fan_in, ETA * WIDTH**S * LAMBDA_B[layer]
 
 
 '''
+_ETA_ONE = "one input is learned in one step; for N inputs divide by the largest eigenvalue of their NTK (--data)"
+_ETA_DATA = "1/(largest eigenvalue of the data's NTK): half of the largest stable learning rate"
+_SKIP = "SKIP, BRANCH = {!r}, {!r}  # between hidden layers z' = SKIP z + b + W sigma(z), BRANCH times C_B and C_W\n"
+_PLAIN_DEVIATIONS = "    return (C_W / fan_in) ** 0.5, C_B**0.5"
+_RESIDUAL_DEVIATIONS = """    branch = BRANCH if 0 < layer < DEPTH - 1 else 1.0
+    return (branch * C_W / fan_in) ** 0.5, (branch * C_B) ** 0.5"""
+_STEPS = """        for layer in self.NAME[1:]:
+            z = layer(sigma(z))
+"""
+_RESIDUAL_STEPS = """        for layer in self.NAME[1:-1]:
+            z = SKIP * z + layer(sigma(z))
+        z = self.NAME[-1](sigma(z))
+"""
+_FLAX_STEP = """            z = dense(z if layer == 0 else sigma(z))
+"""
+_RESIDUAL_FLAX_STEP = """            carried = SKIP * z if 0 < layer < DEPTH - 1 else 0.0
+            z = carried + dense(z if layer == 0 else sigma(z))
+"""
 
 _TORCH = """class Network(nn.Module):
     def __init__(self):
         super().__init__()
         sizes = [INPUTS] + [WIDTH] * (DEPTH - 1) + [OUTPUTS]
         self.layers = nn.ModuleList(nn.Linear(a, b) for a, b in zip(sizes, sizes[1:]))
-        for layer in self.layers:
-            nn.init.normal_(layer.weight, std=(C_W / layer.in_features) ** 0.5)
-            nn.init.normal_(layer.bias, std=C_B**0.5)
+        for place, layer in enumerate(self.layers):
+            weight, bias = deviations(place, layer.in_features)
+            nn.init.normal_(layer.weight, std=weight)
+            nn.init.normal_(layer.bias, std=bias)
 
     def forward(self, x):
         z = self.layers[0](x)
-        for layer in self.layers[1:]:
-            z = layer(sigma(z))
-        return WIDTH ** (-S / 2) * z
+STEPS        return WIDTH ** (-S / 2) * z
 
 
 def make_optimizer(network):
@@ -187,13 +210,10 @@ _FLAX = """class Network(nn.Module):
     def __call__(self, x):
         normal, z = nn.initializers.normal, x
         for layer in range(DEPTH):
-            z = nn.Dense(
-                WIDTH if layer < DEPTH - 1 else OUTPUTS,
-                kernel_init=normal((C_W / z.shape[-1]) ** 0.5),
-                bias_init=normal(C_B**0.5),
-                name=f"layer_{layer}",
-            )(z if layer == 0 else sigma(z))
-        return WIDTH ** (-S / 2) * z
+            size = WIDTH if layer < DEPTH - 1 else OUTPUTS
+            weight, bias = deviations(layer, z.shape[-1])
+            dense = nn.Dense(size, kernel_init=normal(weight), bias_init=normal(bias), name=f"layer_{layer}")
+STEPS        return WIDTH ** (-S / 2) * z
 
 
 def make_optimizer(params):
@@ -227,10 +247,11 @@ _EQUINOX = """class Layer(eqx.Module):
     weight: jax.Array
     bias: jax.Array
 
-    def __init__(self, fan_in, fan_out, key):
+    def __init__(self, place, fan_in, fan_out, key):
         one, two = jax.random.split(key)
-        self.weight = (C_W / fan_in) ** 0.5 * jax.random.normal(one, (fan_out, fan_in))
-        self.bias = C_B**0.5 * jax.random.normal(two, (fan_out,))
+        weight, bias = deviations(place, fan_in)
+        self.weight = weight * jax.random.normal(one, (fan_out, fan_in))
+        self.bias = bias * jax.random.normal(two, (fan_out,))
 
     def __call__(self, x):
         return x @ self.weight.T + self.bias
@@ -242,13 +263,11 @@ class Network(eqx.Module):
     def __init__(self, key):
         sizes = [INPUTS] + [WIDTH] * (DEPTH - 1) + [OUTPUTS]
         keys = jax.random.split(key, DEPTH)
-        self.layers = [Layer(a, b, k) for a, b, k in zip(sizes, sizes[1:], keys)]
+        self.layers = [Layer(*own) for own in zip(range(DEPTH), sizes, sizes[1:], keys)]
 
     def __call__(self, x):
         z = self.layers[0](x)
-        for layer in self.layers[1:]:
-            z = layer(sigma(z))
-        return WIDTH ** (-S / 2) * z
+STEPS        return WIDTH ** (-S / 2) * z
 
 
 def make_optimizer(network):
@@ -282,22 +301,17 @@ _KERAS = '''class Network(keras.Model):
     def __init__(self):
         super().__init__()
         sizes = [INPUTS] + [WIDTH] * (DEPTH - 1) + [OUTPUTS]
-        normal = keras.initializers.RandomNormal
-        self.dense = [
-            keras.layers.Dense(
-                b, kernel_initializer=normal(0.0, (C_W / a) ** 0.5), bias_initializer=normal(0.0, C_B**0.5)
-            )
-            for a, b in zip(sizes, sizes[1:])
-        ]
-        for layer, fan_in in zip(self.dense, sizes):
+        self.dense = []
+        for place, (fan_in, fan_out) in enumerate(zip(sizes, sizes[1:])):
+            weight, bias = (keras.initializers.RandomNormal(0.0, own) for own in deviations(place, fan_in))
+            layer = keras.layers.Dense(fan_out, kernel_initializer=weight, bias_initializer=bias)
             layer.build((None, fan_in))
+            self.dense.append(layer)
         self.built = True
 
     def call(self, x):
         z = self.dense[0](x)
-        for layer in self.dense[1:]:
-            z = layer(sigma(z))
-        return WIDTH ** (-S / 2) * z
+STEPS        return WIDTH ** (-S / 2) * z
 
 
 class LayerwiseSGD(keras.optimizers.SGD):
@@ -337,6 +351,8 @@ def snippet(found: Recommendation, framework: str) -> str:
         raise DeriveError(f"the framework is one of {', '.join(_BODY)}, not {framework!r}")
     why = "critical" if found.critical else "the best at this depth, there is no critical point"
     unscaled = float(found.built_width) ** found.s
+    residual = found.skip is not None and found.depth > 2
+    branch = found.C_W_layers[1] / found.C_W_layers[0] if residual else 1.0
     head = _HEAD.format(
         title=f"A network of depth {found.depth} with {found.activation} as the effective theory recommends it.",
         command=f"{_quoted(found.activation)} {_options(found)} --format {framework}",
@@ -346,24 +362,33 @@ def snippet(found: Recommendation, framework: str) -> str:
         width=found.built_width,
         inputs=found.inputs,
         outputs=found.outputs,
-        C_b=float(found.C_b),
-        C_W=float(found.C_W),
+        C_b=found.C_b_layers[0],
+        C_W=found.C_W_layers[0],
+        skip=_SKIP.format(float(found.skip or 0), branch) if residual else "",
+        deviations=_RESIDUAL_DEVIATIONS if residual else _PLAIN_DEVIATIONS,
         lambda_b=_list(found.lambda_b, unscaled),
         lambda_W=_list(found.lambda_W, unscaled),
         s=found.s,
         eta=found.eta_max / 2,
+        rate=_ETA_DATA if any(o.startswith("--data") for o in found.options) else _ETA_ONE,
         norm=found.input_norm,
         targets=found.target_scale,
         sigma=sigma_code(found.activation, found.formula, _ARRAY[framework]),
     )
-    return head + _BODY[framework]
+    if framework == "flax":
+        steps = _RESIDUAL_FLAX_STEP if residual else _FLAX_STEP
+    else:
+        steps = (_RESIDUAL_STEPS if residual else _STEPS).replace("NAME", "dense" if framework == "keras" else "layers")
+    return head + _BODY[framework].replace("STEPS", steps)
 
 
 def _options(found: Recommendation) -> str:
     texts = [f"--depth {found.depth}", f"--width {found.built_width}"]
     texts += [f"--inputs {found.inputs}"] if found.inputs != found.built_width else []
     texts += [f"--outputs {found.outputs}"] if found.outputs != 1 else []
-    return " ".join([*texts, *([f"--s {found.s:g}"] if found.s else [])])
+    texts += [f"--s {found.s:g}"] if found.s else []
+    texts += [f"--layer residual --skip {found.skip}"] if found.skip is not None else []
+    return " ".join([*texts, *found.options])
 
 
 def _quoted(name: str) -> str:

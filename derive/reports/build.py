@@ -52,7 +52,7 @@ def report(sigma: Activation, progress: Progress = lambda step: None) -> Documen
     found = criticality(sigma)
     sections.append(criticality_section(sigma, found))
     progress("recommendation")
-    sections.insert(0, recommendation_section(sigma, found))
+    sections.insert(0, recommendation_section(sigma))
     progress("recursions")
     sections.append(recursion_section())
     if found.points:

@@ -30,9 +30,10 @@ class Gallery:
 
 @dataclass(frozen=True)
 class Code:
-    """Python that reproduces a number of the report."""
+    """Python that reproduces a number of the report; `runs` is False for a module to paste, which needs a framework."""
 
     source: str
+    runs: bool = True
 
 
 @dataclass(frozen=True)
@@ -75,4 +76,4 @@ class Document:
 
     def code(self) -> list[str]:
         """The Python of the whole report, in the order in which it is to be run."""
-        return [b.source for section in self.sections for b in section.blocks if isinstance(b, Code)]
+        return [b.source for section in self.sections for b in section.blocks if isinstance(b, Code) and b.runs]

@@ -5,6 +5,7 @@ import math
 
 import numpy as np
 import pytest
+import sympy as sp
 from click.testing import CliRunner
 
 import derive
@@ -98,6 +99,16 @@ def test_family_between_ntk_and_maximal_update():
     assert between.output_multiplier**2 * between.lambda_b[0] == pytest.approx(plain.lambda_b[0])
 
 
+def test_targets_count_more_between_the_parametrizations():
+    """R ... U meet the targets n^s times as often, relative to the outputs: K + n^s y^2 for K + y^2."""
+    plain, between = (recommend("tanh", 4, width=64, targets=0.7, s=s) for s in (0.0, 0.5))
+    K = plain.output_variance
+    for key, value in plain.corrections.items():
+        factor = (K + 8 * 0.7) / (K + 0.7) if key.startswith(("R ", "S ", "T ", "U ")) else 1
+        assert between.corrections[key] == pytest.approx(factor * value, rel=1e-12), key
+    assert between.width == plain.width and any("NTK parametrization" in note for note in between.notes)
+
+
 def test_data_set_bound(tmp_path):
     from numeric import flow
 
@@ -109,6 +120,67 @@ def test_data_set_bound(tmp_path):
     f = flow("tanh", scaled, 3, 1, 0.0, 1.0, found.lambda_b, found.lambda_W, tensors="Theta")
     assert found.eta_max == pytest.approx(2 / np.linalg.eigvalsh(np.asarray(f.Theta))[-1], rel=1e-9)
     assert found.eta_max < 2
+    arguments = ["recommend", "tanh", "--depth", "3", "--data", str(path), "--format", "torch"]
+    code = CliRunner().invoke(group, arguments, catch_exceptions=False).output
+    assert f"ETA = {found.eta_max / 2!r}" in code and "--data FILE" in code
+    assert str(path) not in code  # a file's name is not written into source
+
+
+def mean(f, K):
+    """<f> over N(0, K), by a sum."""
+    x = np.arange(-9000, 9001) * 1e-3
+    w = np.exp(-(x**2) / 2) * 1e-3 / np.sqrt(2 * np.pi)
+    return float(w @ f(np.sqrt(K) * x))
+
+
+@pytest.mark.parametrize(("skip", "branch"), [("3/5", 16 / 25), (1, 1 / 6)])
+def test_residual_layers(skip, branch):
+    """K and Theta by hand, one layer after another: the output's NTK is 1, half of it by biases, layers equal."""
+    L, xi = 6, float(sp.Rational(skip))
+    found = recommend("tanh", L, width=50, inputs=9, skip=sp.Rational(skip))
+    assert found.C_W_layers == pytest.approx([1, *[branch] * (L - 2), 1]) and found.critical == (xi < 1)
+    assert found.weight_std[:2] == pytest.approx([1 / 3, math.sqrt(branch / 50)])
+    steps = [xi] * (L - 2) + [0.0]
+    for on in [*range(2 * L), None]:
+        rates = [
+            [r if on in (None, 2 * l + kind) else 0.0 for l, r in enumerate(own)]
+            for kind, own in enumerate((found.lambda_b, found.lambda_W))
+        ]
+        K, Theta = 1.0, rates[0][0] + rates[1][0]
+        for l, step in enumerate(steps, start=1):
+            C_W = found.C_W_layers[l]
+            square, slope = mean(lambda z: np.tanh(z) ** 2, K), mean(lambda z: np.cosh(z) ** -4.0, K)
+            K, Theta = step**2 * K + C_W * square, (step**2 + C_W * slope) * Theta + rates[0][l] + rates[1][l] * square
+        assert Theta == pytest.approx(1 if on is None else 1 / (2 * L), rel=1e-7)
+    assert found.kernel[-1] == pytest.approx(K, rel=1e-7)
+
+
+@pytest.mark.slow
+def test_residual_corrections_are_those_of_the_flow():
+    from numeric import flow
+
+    found = derive.recommend("gelu", 4, layer="residual", skip=0.8)
+    x = np.sqrt(found.input_norm) * np.ones((1, 3))
+    settings = (found.C_b_layers, found.C_W_layers, found.lambda_b, found.lambda_W)
+    f = flow("gelu", x, 4, 100, *settings, skip=0.8)
+    assert found.corrections["V/(n K^2)"] == pytest.approx(float(f.V.ravel()[0] / f.K.ravel()[0] ** 2), rel=1e-6)
+    assert max(abs(v) for v in found.corrections.values()) / found.width <= 0.1
+    # a skip counts a layer as 1 - skip^2 of a plain one: fluctuations grow more slowly
+    assert found.corrections["V/(n K^2)"] < recommend("gelu", 4).corrections["V/(n K^2)"]
+
+
+@pytest.mark.parametrize("name", ["softplus", "gelu"])
+def test_residual_layers_of_other_classes(name):
+    found = recommend(name, 5, skip=sp.Rational(4, 5))
+    if name == "gelu":
+        point = derive.criticality("gelu", layer="residual", skip="4/5").points[0]
+        assert float(found.C_W) == pytest.approx(float(point.C_W)) and float(found.C_b) == pytest.approx(
+            float(point.C_b)
+        )
+        assert np.allclose(found.kernel, float(point.K_star), rtol=1e-9)
+    else:
+        flow = one_input(name, 5, 0, list(found.C_W_layers), 1.0, tensors=False, skip=0.8)
+        assert math.prod(flow.multipliers) == pytest.approx(1, rel=1e-8)
 
 
 @pytest.mark.parametrize(
@@ -117,6 +189,9 @@ def test_data_set_bound(tmp_path):
         (["tanh", "--depth", "0"], "the depth is the number of weight layers"),
         (["tanh", "--depth", "4", "--width", "-3"], "the width is the number of neurons"),
         (["tanh", "--depth", "4", "--outputs", "0"], "output neurons"),
+        (["tanh", "--depth", "4", "--skip", "1"], "--skip belongs to --layer residual"),
+        (["tanh", "--depth", "4", "--layer", "residual"], "needs --skip"),
+        (["tanh", "--depth", "4", "--layer", "residual", "--skip", "2"], "skips from -1 to 1"),
         (["z^2", "--depth", "4"], "no critical initialization"),
         (["sign(z)", "--depth", "4"], "no critical initialization"),
         (["tanh", "--depth", "4", "--format", "theano"], "torch, flax, equinox, keras, json"),

@@ -9,21 +9,26 @@ import math
 
 import numpy as np
 import pytest
+import sympy as sp
 
 from derive.activations import BUILTIN
 from derive.design.recommendation import recommend
 from derive.design.snippets import sigma_code
 
 CASES = [
-    pytest.param("tanh", 0.0, marks=pytest.mark.slow),
-    pytest.param("z*tanh(z)+where(z<0,z/2,z)", 1.0, marks=pytest.mark.slow),
-    ("gelu", 0.5),
+    pytest.param("tanh", 0.0, None, marks=pytest.mark.slow),
+    pytest.param("z*tanh(z)+where(z<0,z/2,z)", 1.0, None, marks=pytest.mark.slow),
+    pytest.param("gelu", 0.0, 1, marks=pytest.mark.slow),
+    ("gelu", 0.5, None),
+    ("sin", 0.0, sp.Rational(3, 5)),
 ]
 DEPTH, WIDTH, INPUTS, NETWORKS = 3, 96, 5, 200
 
 
-def question(name, s):
-    return recommend(name, DEPTH, WIDTH, inputs=INPUTS, s=s)
+def question(name, s, skip=None):
+    """Depth 3, or 4 with a skip, so that there are two of them."""
+    skip = None if skip is None else sp.sympify(skip)
+    return recommend(name, DEPTH + (skip is not None), WIDTH, inputs=INPUTS, s=s, skip=skip)
 
 
 def run(source):
@@ -46,10 +51,11 @@ def compare(found, outputs, kernels, changes, gaps, eta):
     assert np.allclose(changes, predicted, rtol=0.03, atol=0.01 * np.abs(predicted).max())
 
 
-@pytest.mark.parametrize(("name", "s"), CASES)
-def test_torch(name, s):
-    torch = pytest.importorskip("torch", reason="torch is in the extra `frameworks`, not in `test`")
-    found = question(name, s)
+@pytest.mark.parametrize(("name", "s", "skip"), CASES)
+def test_torch(name, s, skip):
+    import torch
+
+    found = question(name, s, skip)
     names = run(found.code("torch"))
     torch.manual_seed(0)
     x = names["normalize"](torch.tensor([[1.0, -0.5, 0.3, 2.0, -1.0]]))
@@ -73,13 +79,12 @@ def test_torch(name, s):
     compare(found, *zip(*rows), small * names["ETA"])
 
 
-@pytest.mark.parametrize(("name", "s"), CASES)
-def test_flax(name, s):
-    pytest.importorskip("flax")
+@pytest.mark.parametrize(("name", "s", "skip"), CASES)
+def test_flax(name, s, skip):
     import jax
     import jax.numpy as jnp
 
-    found = question(name, s)
+    found = question(name, s, skip)
     names = run(found.code("flax"))
     network, y, small = names["network"], found.target_scale, 0.01
     raw = jnp.array([[1.0, -0.5, 0.3, 2.0, -1.0]])
@@ -105,13 +110,12 @@ def test_flax(name, s):
     assert names["loss"](after, x, y * jnp.ones((1, 1))) < before
 
 
-@pytest.mark.parametrize(("name", "s"), CASES)
-def test_equinox(name, s):
-    pytest.importorskip("equinox")
+@pytest.mark.parametrize(("name", "s", "skip"), CASES)
+def test_equinox(name, s, skip):
     import jax
     import jax.numpy as jnp
 
-    found = question(name, s)
+    found = question(name, s, skip)
     names = run(found.code("equinox"))
     y, small = found.target_scale, 0.01
     x = names["normalize"](jnp.array([[1.0, -0.5, 0.3, 2.0, -1.0]]))
@@ -132,16 +136,29 @@ def test_equinox(name, s):
     compare(found, *(np.asarray(r) for r in rows), small * names["ETA"])
 
 
-def test_keras_runs():
+@pytest.mark.parametrize("skip", [None, 1])
+def test_keras(skip):
+    """One network's own NTK, from its gradients and the optimizer's rates, and a step of `fit` with a small rate."""
     keras = pytest.importorskip("keras", reason="keras is in the extra `frameworks`, not in `test`")
     if keras.backend.backend() != "jax":
         pytest.skip("keras has another backend here; set KERAS_BACKEND=jax")
-    found = question("tanh", 0.0)
-    names = run(found.code("keras"))
+    import jax
+
+    found = question("tanh", 0.0, skip)
+    names = run(found.code("keras").replace(f"ETA = {found.eta_max / 2!r}", "ETA = 0.01"))
+    network, optimizer = names["network"], names["optimizer"]
     x, y = names["normalize"](np.array([[1.0, -0.5, 0.3, 2.0, -1.0]])), np.array([[found.target_scale]])
-    z = float(names["network"](x)[0, 0])
-    names["network"].fit(x, y, batch_size=1, epochs=1, verbose=0)
-    assert abs(float(names["network"](x)[0, 0]) - y[0, 0]) < abs(z - y[0, 0])
+    for layer, (C_b, C_W) in zip(network.dense, zip(found.C_b_layers, found.C_W_layers)):
+        kernel = np.asarray(layer.kernel)
+        assert abs(kernel.var() * kernel.shape[0] / C_W - 1) < 5 * math.sqrt(2 / kernel.size)
+        assert np.asarray(layer.bias).var() == pytest.approx(C_b)
+    values = [v.value for v in network.trainable_variables]
+    slopes = jax.grad(lambda own: network.stateless_call(own, [], x)[0][0, 0])(values)
+    ntk = sum(rate * float((g**2).sum()) for rate, g in zip(optimizer.own_rates, slopes)) / 0.01
+    assert abs(ntk - 1) < 0.5  # one network of width 96
+    z = float(network(x)[0, 0])
+    network.fit(x, y, batch_size=1, epochs=1, verbose=0)
+    assert float(network(x)[0, 0]) - z == pytest.approx(-0.01 * ntk * (z - y[0, 0]), rel=0.05)
 
 
 @pytest.mark.parametrize("name", BUILTIN)
@@ -158,7 +175,8 @@ def test_sigma_is_the_activation(name):
     names = {"jax": jax, "jnp": jnp, "z": jnp.array(points)}
     found = eval(sigma_code(own.name, own.expression, "jnp"), names)
     assert np.allclose(found, exact, rtol=1e-5, atol=1e-6)
-    torch = pytest.importorskip("torch", reason="torch is in the extra `frameworks`, not in `test`")
+    import torch
+
     found = eval(sigma_code(own.name, own.expression, "torch"), {"torch": torch, "z": torch.tensor(points)})
     assert np.allclose(found.numpy(), exact, rtol=1e-5, atol=1e-6)
 
