@@ -54,6 +54,12 @@ def command(
         return
 
     console = terminal()
+    points = ask("criticality", activation=activation)["points"]
+    if not plateau and points[point]["class"] == "half-stable":
+        console.print(
+            "Half-stable: the series holds for l to infinity. Networks of practical depth live on the plateau "
+            "(--plateau); derive exponents gives the exact numbers there and how far this is from them."
+        )
     for place, step in enumerate(data["steps"], start=1):
         console.print(f"{place}. {step['text']}")
     if not data["exists"]:

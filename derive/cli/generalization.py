@@ -34,10 +34,10 @@ def command(activation: str, learning_rates: str | None, point: int, as_json: bo
         click.echo(
             f"learning rates: {rates['rule']}  (lambda_b^(l) = {rates['lambda_b']}, lambda_W^(l) = {rates['lambda_W']})"
         )
-        for name in ("robustness", "variance"):
-            click.echo(f"  {name:11}{behaviour_line(entry[name])}")
         for note in entry["notes"]:
             click.echo(f"  {note}")
+        for name in ("robustness", "variance"):
+            click.echo(f"  {name:11}{behaviour_line(entry[name])}")
 
 
 def behaviour_line(entry: dict) -> str:
