@@ -83,6 +83,16 @@ def escaped(text: str) -> str:
     return "".join(_SPECIAL.get(c, c) for c in text)
 
 
+def plain_html(text: str) -> str:
+    """Plain text for HTML: what MathJax would take for mathematics is kept from it.
+
+    >>> plain_html("a < b"), plain_html("$x$")
+    ('a &lt; b', '<span class="tex2jax_ignore mathjax_ignore">$x$</span>')
+    """
+    safe = escape(text)
+    return f'<span class="tex2jax_ignore mathjax_ignore">{safe}</span>' if set("$\\") & set(text) else safe
+
+
 def latex(blocks: Iterable[Block]) -> str:
     """For a paper: equations in their environments, tables in booktabs' tabular, text escaped."""
     return "\n\n".join(_paper(block) for block in blocks)
@@ -118,17 +128,17 @@ def _inline(text: str) -> str:
 
 def _array(table: Table) -> str:
     def cell(text: str) -> str:
-        return render(text, lambda s: rf"\text{{{escaped(s)}}}", lambda s: rf"\texttt{{{s}}}", lambda s: s)
+        return render(text, lambda s: rf"\text{{{escaped(s)}}}", lambda s: rf"\texttt{{{escaped(s)}}}", lambda s: s)
 
     lines = [" & ".join(map(cell, row)) + r" \\" for row in (table.header, *table.rows)]
     body = "\n".join([lines[0], r"\hline", *lines[1:]])
     array = f"$$\\begin{{array}}{{{'l' * len(table.header)}}}\n{body}\n\\end{{array}}$$"
-    return f"{array}\n\n{table.caption}" if table.caption else array
+    return f"{array}\n\n{_inline(table.caption)}" if table.caption else array
 
 
 def _html(block: Block) -> str:
     def line(text: str) -> str:
-        return render(text, escape, lambda s: f"<code>{escape(s)}</code>", lambda s: f"${escape(s)}$")
+        return render(text, plain_html, lambda s: f"<code>{escape(s)}</code>", lambda s: f"${escape(s)}$")
 
     if isinstance(block, Text):
         return f"<p>{line(block.text)}</p>"

@@ -163,7 +163,7 @@ def latex(expression: sp.Expr, digits: int = DIGITS, order: Order = None) -> str
     >>> latex(sp.tanh(sp.Symbol("z"))), latex(1 + K, order="rev-lex"), latex(sp.log(ell) ** 2)
     ('\\tanh(z)', '1 + K', '\\log^{2} \\ell')
     """
-    return str(_Latex(order).doprint(short(sp.sympify(expression), digits)))
+    return str(_Latex(order).doprint(short(sp.sympify(expression, strict=True), digits)))
 
 
 def text(expression: sp.Expr, digits: int = 10, order: Order = None) -> str:
@@ -172,7 +172,7 @@ def text(expression: sp.Expr, digits: int = 10, order: Order = None) -> str:
     >>> text(sp.Float("0.3333333333333333333", 20) * sp.Symbol("x"))
     '0.3333333333*x'
     """
-    return str(_Text({"order": order}).doprint(short(sp.sympify(expression), digits)))
+    return str(_Text({"order": order}).doprint(short(sp.sympify(expression, strict=True), digits)))
 
 
 def short(expression: sp.Expr, digits: int = DIGITS) -> sp.Expr:

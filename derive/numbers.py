@@ -19,7 +19,7 @@ def exact(expression: Any, digits: int = 17) -> dict[str, Any] | None:
 
     if expression is None:
         return None
-    expression = sp.sympify(expression)
+    expression = sp.sympify(expression, strict=True)
     if expression.free_symbols:
         return {"exact": str(expression), "value": None}
     value = complex(expression.evalf(digits)) if not expression.is_Float else complex(expression)

@@ -91,18 +91,18 @@ def equal(*sides: Any, open_ended: bool = False, order: notation.Order = None, d
 
 def as_written(*terms: Any) -> sp.Expr:
     """A sum whose terms stay in this order (show it with order="none")."""
-    kept = [sp.sympify(t) for t in terms if t != 0]
+    kept = [sp.sympify(t, strict=True) for t in terms if t != 0]
     return sp.Add(*kept, evaluate=False) if len(kept) > 1 else sum(kept, sp.S.Zero)
 
 
 def relation(sign: str, *sides: Any, **how: Any) -> Formula:
     """Sides joined by one sign: "=", "<", ">", ">=", "<=" or "~"."""
-    return Formula(tuple(sp.sympify(side) for side in sides), (sign,) * (len(sides) - 1), **how)
+    return Formula(tuple(sp.sympify(side, strict=True) for side in sides), (sign,) * (len(sides) - 1), **how)
 
 
 def formula(expression: Any, **how: Any) -> Formula:
     """An expression by itself."""
-    return Formula((sp.sympify(expression),), **how)
+    return Formula((sp.sympify(expression, strict=True),), **how)
 
 
 class Words(str):

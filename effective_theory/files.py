@@ -26,10 +26,13 @@ class OutputError(OSError):
     """A place that cannot be written, in one sentence."""
 
 
-def explain(error: OSError, path: str | os.PathLike[str]) -> OutputError:
-    """The sentence of an operating system's error."""
-    reason = error.strerror or type(error).__name__
-    return OutputError(error.errno, f"Cannot write {os.fspath(path)}: {reason[:1].lower()}{reason[1:]}.")
+def explain(error: OSError | ValueError, path: str | os.PathLike[str]) -> OutputError:
+    """The sentence of an operating system's error; a name that no system can hold is a ValueError of Python's."""
+    if isinstance(error, OSError):
+        number, reason = error.errno, error.strerror or type(error).__name__
+    else:
+        number, reason = errno.EINVAL, str(error)
+    return OutputError(number, f"Cannot write {os.fspath(path)}: {reason[:1].lower()}{reason[1:]}.")
 
 
 def _status(path: Path) -> os.stat_result | None:
@@ -63,7 +66,7 @@ def check_file(path: str | os.PathLike[str]) -> Path:
         return target
     except OutputError:
         raise
-    except OSError as error:
+    except (OSError, ValueError) as error:
         raise explain(error, path) from None
 
 
@@ -82,7 +85,7 @@ def check_folder(path: str | os.PathLike[str]) -> Path:
         os.close(os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
         probe.unlink()
         return folder
-    except OSError as error:
+    except (OSError, ValueError) as error:
         raise explain(error, path) from None
 
 
@@ -101,7 +104,7 @@ def write_file(path: str | os.PathLike[str], content: str | bytes) -> Path:
         return target
     except OutputError:
         raise
-    except OSError as error:
+    except (OSError, ValueError) as error:
         raise explain(error, path) from None
 
 

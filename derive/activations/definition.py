@@ -17,7 +17,8 @@ import sympy as sp
 
 from derive.activations.builtin import ALIASES, BUILTIN
 from derive.activations.domain import check_pieces
-from derive.activations.parser import MAX_DEGREE, check_nodes, parse_call, parse_formula
+from derive.activations.names import built_in, found, meant
+from derive.activations.parser import MAX_DEGREE, check_nodes, parse_call, parse_formula, parse_number
 from derive.activations.pieces import identically_zero, split, vanishes
 from derive.activations.roots import Root
 from derive.activations.syntax import canonical
@@ -101,7 +102,7 @@ class Activation:
     def one_sided(self, order: int, at: sp.Expr | int = 0, side: str | None = None) -> tuple[sp.Expr, ...]:
         """Taylor coefficients c_0 ... c_order at a point, from one side where it is a kink."""
         rounded = max(8, 1 << max(order - 1, 0).bit_length())  # to a power of two, so that few orders are computed
-        return self._taylor(rounded, sp.sympify(at), side)[: order + 1]
+        return self._taylor(rounded, _exact(at), side)[: order + 1]
 
     @lru_cache(maxsize=256)  # noqa: B019
     def _taylor(self, order: int, at: sp.Expr, side: str | None) -> tuple[sp.Expr, ...]:
@@ -159,7 +160,7 @@ class Activation:
         >>> activation("relu")(-3), activation("tanh")(0)
         (0, 0)
         """
-        value = sp.sympify(value)
+        value = _exact(value)
         if value.free_symbols:
             return self.expression.xreplace({z: value})
         return self.pieces[sum(1 for kink in self.kinks if kink <= value)].xreplace({z: value})
@@ -175,6 +176,19 @@ class Activation:
 
     def __repr__(self) -> str:
         return f"Activation({self.name}: {self.definition})"
+
+
+def _exact(value: Any) -> sp.Expr:
+    """A point of the line: text is read by the whitelist parser, and nothing but numbers and expressions is taken."""
+    if isinstance(value, str):
+        return parse_number(value)
+    try:
+        point = sp.sympify(value, strict=True)
+    except sp.SympifyError:
+        point = None
+    if not isinstance(point, sp.Expr):
+        raise FormulaError(f"An activation takes a number or a SymPy expression, not {type(value).__name__}.")
+    return point
 
 
 def _from_expression(name: str, expression: sp.Expr) -> Activation:
@@ -194,12 +208,14 @@ def _from_text(text: str) -> Activation:
     key = text.strip(" ")
     call = (ALIASES[key], {}) if key in ALIASES else parse_call(key)
     if call is not None:
-        name, parameters = ALIASES.get(call[0], call[0]), call[1]
-        if name in BUILTIN:
-            return _from_expression(*BUILTIN[name].expression(parameters))
-        if parameters or (key == call[0] and key != "z"):
+        name, parameters = call
+        definition = found(name)
+        if definition is not None:
+            return _from_expression(*definition.expression(parameters))
+        if parameters or (key == name and key != "z"):
+            likely = meant(name, ["z", *BUILTIN, *ALIASES])
             raise FormulaError(
-                f"Unknown activation {key!a}: built in are {', '.join(BUILTIN)}; or give a formula in z."
+                f"Unknown activation {key!a}: {likely}built in are {built_in()}; or give a formula in z."
             )
     expression = parse_formula(key)
     return _from_expression(canonical(expression), expression)

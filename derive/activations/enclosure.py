@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import sympy as sp
 
 from derive.errors import DeriveError
+from derive.safety import check_source
 
 if TYPE_CHECKING:
     from flint import acb, arb
@@ -96,7 +97,7 @@ class BallFunction:
         if key not in self._known:
             values = {name: constant_ball(value) for name, value in self._constants.items()}
             namespace: dict[str, Any] = {**(_REAL if real else _COMPLEX), **values, "__builtins__": {}}
-            exec(self._code, namespace)  # our own printer's text, from an expression that the parser has built
+            exec(self._code, namespace)  # our own printer's text, checked when it was compiled
             self._known[key] = namespace["function"]
         return self._known[key]
 
@@ -269,9 +270,8 @@ def _source(expression: sp.Expr) -> tuple[CodeType, dict[str, sp.Expr]]:
     text = _print(result, constants)
     if not result.free_symbols:
         text = f"{text} + 0*z"
-    return compile(
-        "\n".join(["def function(z, analytic):", *lines, f"    return {text}"]), "<balls>", "exec"
-    ), constants
+    source = "\n".join(["def function(z, analytic):", *lines, f"    return {text}"])
+    return compile(check_source(source, known={*_REAL, *constants}), "<balls>", "exec"), constants
 
 
 def _print(e: sp.Expr, constants: dict[str, sp.Expr]) -> str:

@@ -15,6 +15,8 @@ from dataclasses import dataclass
 
 import sympy as sp
 
+from derive.activations.builtin import BUILTIN, Definition
+from derive.activations.names import found, meant
 from derive.activations.syntax import tokens
 from derive.errors import FormulaError
 from derive.symbols import z
@@ -103,9 +105,10 @@ class _Reader:
             return z
         if name in CONSTANTS:
             return CONSTANTS[name]
-        if name in FUNCTIONS:
+        if name in FUNCTIONS or found(name):
             raise FormulaError(f"The function {name} needs its argument: write {name}(z).")
-        raise FormulaError(f"Unknown name {name!r}: a formula may hold z, pi, E and {_known()}.")
+        likely = meant(name, ["z", *CONSTANTS, *FUNCTIONS])
+        raise FormulaError(f"Unknown name {name!r}: {likely}a formula may hold z, pi, E and {_known()}.")
 
     def _binary(self, op: ast.operator, left: sp.Expr, right: sp.Expr) -> sp.Expr:
         match op:
@@ -133,9 +136,16 @@ class _Reader:
             raise FormulaError("Starred arguments are not allowed in a formula.")
         if name == "where":
             return self._where(node)
-        if name not in FUNCTIONS:
-            raise FormulaError(f"Unknown function {name!r}: a formula may call {_known()}.")
-        count, function = FUNCTIONS[name]
+        definition = found(name)
+        if name not in FUNCTIONS and name.lower() in FUNCTIONS:
+            name = name.lower()
+        if name in FUNCTIONS:
+            count, function = FUNCTIONS[name]
+        elif definition is not None:
+            count, function = 1, _applied(definition)
+        else:
+            likely = meant(name, [*FUNCTIONS, *BUILTIN])
+            raise FormulaError(f"Unknown function {name!r}: {likely}a formula may call {_known()}.")
         if len(node.args) != count:
             raise FormulaError(f"{name} takes {count} argument{'s' * (count > 1)}, not {len(node.args)}.")
         return function(*(self.read(argument) for argument in node.args))
@@ -152,7 +162,12 @@ class _Reader:
 
 
 def _known() -> str:
-    return ", ".join(sorted({*FUNCTIONS, "where"}))
+    return ", ".join(sorted({*FUNCTIONS, "where"})) + " and the built-in activations"
+
+
+def _applied(definition: Definition) -> Callable[[sp.Expr], sp.Expr]:
+    """A built-in activation as a function, its parameters at their defaults."""
+    return lambda u: definition.expression({})[1].xreplace({z: u})
 
 
 def _power(base: sp.Expr, exponent: sp.Expr) -> sp.Expr:
@@ -267,10 +282,10 @@ def parse_formula(text: str) -> sp.Expr:
 
 
 def parse_call(text: str) -> tuple[str, dict[str, sp.Expr]] | None:
-    """`name` or `name(parameter=value, ...)` with exact values, or None where the text is a formula.
+    """`name`, `name(parameter=value, ...)` or `name(value, ...)` with exact values; None where the text is a formula.
 
-    >>> parse_call("leaky_relu(slope=1/10)"), parse_call("tanh(z)")
-    (('leaky_relu', {'slope': 1/10}), None)
+    >>> parse_call("leaky_relu(slope=1/10)"), parse_call("leaky_relu(0.1)"), parse_call("tanh(z)")
+    (('leaky_relu', {'slope': 1/10}), ('leaky_relu', {'slope': 1/10}), None)
     """
     words = tokens(text)
     name = words[0]
@@ -282,7 +297,7 @@ def parse_call(text: str) -> tuple[str, dict[str, sp.Expr]] | None:
     if not isinstance(tree, ast.Call) or not isinstance(tree.func, ast.Name):
         return None
     if not tree.keywords:
-        return (name, {}) if not tree.args else None
+        return (name, _in_order(name, tree.args, source)) if not tree.args or _are_values(name, tree.args) else None
     parameters: dict[str, sp.Expr] = {}
     for keyword in tree.keywords:
         if keyword.arg is None or tree.args:
@@ -292,6 +307,24 @@ def parse_call(text: str) -> tuple[str, dict[str, sp.Expr]] | None:
             raise FormulaError(f"The parameter {keyword.arg} of {name} must be a number, not a formula in z.")
         parameters[keyword.arg] = value
     return name, parameters
+
+
+def _are_values(name: str, arguments: list[ast.expr]) -> bool:
+    """Whether these are parameters, as in leaky_relu(0.1), and not what a function is applied to."""
+    definition = found(name)
+    if definition is None or name.lower() in FUNCTIONS:
+        return False
+    return not any(isinstance(node, ast.Name) and node.id == "z" for a in arguments for node in ast.walk(a))
+
+
+def _in_order(name: str, arguments: list[ast.expr], source: str) -> dict[str, sp.Expr]:
+    """Parameters given by their order."""
+    definition = found(name)
+    names = tuple(definition.parameters) if definition else ()
+    if len(arguments) > len(names):
+        listed = f" ({', '.join(names)})" if names else ""
+        raise FormulaError(f"{name} has {len(names) or 'no'} parameter{'s' * (len(names) != 1)}{listed}.")
+    return {key: _Reader(source).read(value) for key, value in zip(names, arguments)}
 
 
 def parse_number(text: str) -> sp.Expr:

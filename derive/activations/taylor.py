@@ -30,7 +30,7 @@ def taylor_coefficients(expression: sp.Expr, variable: sp.Symbol, at: sp.Expr, o
     >>> taylor_coefficients(sp.tanh(z), z, sp.S.Zero, 5)
     [0, 1, 0, -1/3, 0, 2/15]
     """
-    expansion = _Expansion(variable, sp.sympify(at), order)
+    expansion = _Expansion(variable, sp.sympify(at, strict=True), order)
     return [expansion.to_sympy(c) for c in expansion.expand(expression)]
 
 

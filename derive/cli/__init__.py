@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 from contextlib import suppress
+from difflib import get_close_matches
 
 import click
 
@@ -46,6 +47,14 @@ class LazyCommands(click.Group):
         if name not in COMMANDS:
             return None
         return importlib.import_module(f"derive.cli.{name.replace('-', '_')}").command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        close = get_close_matches(args[0], COMMANDS, 1, 0.6) if args[0] not in COMMANDS else []
+        if close:
+            ctx.fail(f"No such command {args[0]!r}: did you mean {close[0]}?")
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

@@ -28,6 +28,8 @@ def command(as_json: bool) -> None:
     for row in rows:
         formula = row[6] if len(row[6]) <= room else row[6][: room - 1] + "…"
         click.echo("  ".join([*(cell.ljust(width) for cell, width in zip(row, widths)), formula]))
+    others = [f"{', '.join(entry['aliases'])} = {entry['name']}" for entry in entries if entry["aliases"]]
+    click.echo(f"\nOther names: {'; '.join(others)}. Names are read in any case; parameters as in leaky_relu(0.1).")
 
 
 def _attracts(entry: dict[str, Any]) -> str:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import click
 
 from derive.cli.output import ask, print_json, shown, terminal
-from derive.cli.parameters import ACTIVATION
+from derive.cli.parameters import ACTIVATION, OUTPUT_FILE
 
 ALGORITHMS = ("flow", "descent", "schedule", "stochastic", "momentum", "nesterov", "newton", "two-step")
 SHORT = {"H1": "H1", "NTK variance": "ΔNTK", "dNTK": "dNTK", "ddNTK-I": "ddI", "ddNTK-II": "ddII"}
@@ -41,8 +42,8 @@ SHORT = {"H1": "H1", "NTK variance": "ΔNTK", "dNTK": "dNTK", "ddNTK-I": "ddI", 
 @click.option("--covariance", is_flag=True, help="Also the covariance to order 1/n.")
 @click.option("--loss", is_flag=True, help="Also the mean test loss, bias and variance; the test file has the targets.")
 @click.option("--ntk", is_flag=True, help="Also the mean change of the NTK: representation learning.")
-@click.option("-o", "--output", type=click.Path(), help="Write the table as a CSV file.")
-@click.option("--plot", type=click.Path(), help="Draw the predictions into a PNG file.")
+@click.option("-o", "--output", type=OUTPUT_FILE, help="Write the table as a CSV file.")
+@click.option("--plot", type=OUTPUT_FILE, help="Draw the predictions into a PNG file.")
 @click.option("--json", "as_json", is_flag=True, help="{mean, mean_infinite, covariance_infinite, parts}.")
 def command(
     data: str,
@@ -65,8 +66,8 @@ def command(
     covariance: bool,
     loss: bool,
     ntk: bool,
-    output: str | None,
-    plot: str | None,
+    output: Path | None,
+    plot: Path | None,
     as_json: bool,
 ) -> None:
     """Predict networks trained on DATA (a CSV file): mean with its 1/n corrections, and covariance."""

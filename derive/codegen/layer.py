@@ -52,7 +52,7 @@ def closure(tensors: Sequence[str]) -> tuple[str, ...]:
 
 
 def _letters(rule: Recursion) -> dict[sp.Basic, str]:
-    return {sp.sympify(label): "abcd"[axis] for axis, label in enumerate(rule.labels)}
+    return {sp.sympify(label, strict=True): "abcd"[axis] for axis, label in enumerate(rule.labels)}
 
 
 def _atom_names(rule: Recursion) -> dict[sp.Basic, str]:
@@ -138,7 +138,7 @@ def step_source(tensor: str, layer: Layer = MLP) -> str:
     rule = recursion(tensor, layer)
     need = needs(rule)
     shared, expression, text = _grouped(rule)
-    subscript = "".join(_letters(rule)[sp.sympify(x)] for x in rule.labels)
+    subscript = "".join(_letters(rule)[sp.sympify(x, strict=True)] for x in rule.labels)
     lines = [f"def step_{tensor}(p: Values, s: Views, m: Views, t: Views) -> jax.Array:"]
     lines.append(f'    """{tensor}_{"".join(map(str, rule.labels))} at layer l+1, axes {subscript}."""')
     lines += _unpack("p", need.parameters, "")

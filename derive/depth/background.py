@@ -166,4 +166,4 @@ def _exponent(field: Field, ratio: sp.Expr, sample: float | None) -> tuple[sp.Ex
 
 
 def layer_parameters(C_b: Any, C_W: Any) -> dict[sp.Symbol, sp.Expr]:
-    return {symbols.C_b: sp.sympify(C_b), symbols.C_W: sp.sympify(C_W)}
+    return {symbols.C_b: sp.sympify(C_b, strict=True), symbols.C_W: sp.sympify(C_W, strict=True)}

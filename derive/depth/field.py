@@ -35,7 +35,7 @@ class Field:
     @classmethod
     def containing(cls, numbers: Iterable[sp.Expr]) -> Field:
         """The smallest field at hand that holds all the given numbers."""
-        exprs = [sp.sympify(n) for n in numbers] or [sp.S.One]
+        exprs = [sp.sympify(n, strict=True) for n in numbers] or [sp.S.One]
         floats = [f for e in exprs for f in e.atoms(sp.Float)]
         if floats:
             digits = int(min(f._prec for f in floats) / 3.3219280948873626)
@@ -60,7 +60,7 @@ class Field:
             return number
         if isinstance(number, Fraction):
             number = sp.Rational(number.numerator, number.denominator)
-        expr = sp.sympify(number)
+        expr = sp.sympify(number, strict=True)
         if self._gauss_root:
             expr = _to_gauss_root(expr)
         if self.digits is not None:

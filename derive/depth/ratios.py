@@ -170,7 +170,7 @@ def _without_content(expression: sp.Expr) -> tuple[sp.Expr, sp.Expr]:
     terms = sp.Add.make_args(sp.expand(expression))
     shared = sp.S.One
     for symbol in sorted(expression.free_symbols, key=str):
-        powers = {sp.sympify(term.as_powers_dict()[symbol]) for term in terms}
+        powers = {sp.sympify(term.as_powers_dict()[symbol], strict=True) for term in terms}
         if all(power.is_number for power in powers):
             shared *= symbol ** min(powers)
     return sp.expand(expression / shared), shared

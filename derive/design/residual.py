@@ -41,7 +41,7 @@ def scaling(skip: sp.Expr) -> sp.Expr:
     ratios = {sp.simplify(value / value.subs(xi, 0)) for value in solution.values()}
     if len(ratios) != 1:
         raise DeriveError("C_b and C_W of a residual layer's critical point scale differently")
-    return sp.sympify(ratios.pop()).subs(xi, skip)
+    return sp.sympify(ratios.pop(), strict=True).subs(xi, skip)
 
 
 def residual_criticality(activation: str | sp.Expr | Activation, skip: sp.Expr) -> Criticality:

@@ -42,7 +42,7 @@ class Sigma(_Atom):
 
     def __new__(cls, label: object, order: object = 0, function: object = "sigma") -> Sigma:
         name = sp.Symbol(function) if isinstance(function, str) else function
-        return sp.Expr.__new__(cls, sympify(label), sympify(order), name)
+        return sp.Expr.__new__(cls, sympify(label, strict=True), sympify(order, strict=True), name)
 
     @property
     def order(self) -> int:
@@ -76,7 +76,7 @@ class Z(_Atom):
     """A bare insertion of the preactivation z_label."""
 
     def __new__(cls, label: object) -> Z:
-        return sp.Expr.__new__(cls, sympify(label))
+        return sp.Expr.__new__(cls, sympify(label, strict=True))
 
     def _latex(self, printer: object) -> str:
         return "z" if _alone(self, printer) else f"z_{{{self.label}}}"
@@ -112,7 +112,7 @@ class Bracket(sp.Expr):
 
     def relabel(self, mapping: Mapping[object, object]) -> sp.Expr:
         """The bracket with labels replaced; coinciding labels are allowed."""
-        table = {sympify(old): sympify(new) for old, new in mapping.items()}
+        table = {sympify(old, strict=True): sympify(new, strict=True) for old, new in mapping.items()}
         return Bracket(*(a.func(table.get(a.args[0], a.args[0]), *a.args[1:]) for a in self.args))
 
     def _latex(self, printer: object) -> str:
@@ -150,7 +150,7 @@ def expect(integrand: sp.Expr) -> sp.Expr:
 
 def partial(integrand: sp.Expr, label: object) -> sp.Expr:
     """d/dz_label of an integrand, by the product rule."""
-    target = sympify(label)
+    target = sympify(label, strict=True)
     total = sp.S.Zero
     for atom in integrand.atoms(_Atom):
         if atom.args[0] == target:

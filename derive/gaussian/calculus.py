@@ -22,7 +22,9 @@ from derive.symbols import K as K_SINGLE
 
 def kernel_symbol(a: object, b: object) -> sp.Symbol:
     """The symbol K_ab, its labels in order: positive on the diagonal, real off it."""
-    first, second = sorted((sp.sympify(a), sp.sympify(b)), key=lambda x: (not x.is_Integer, str(x).zfill(4)))
+    first, second = sorted(
+        (sp.sympify(a, strict=True), sp.sympify(b, strict=True)), key=lambda x: (not x.is_Integer, str(x).zfill(4))
+    )
     joint = "" if len(str(first)) == len(str(second)) == 1 else "_"
     return sp.Symbol(f"K_{first}{joint}{second}", **({"positive": True} if first == second else {"real": True}))
 
@@ -34,7 +36,7 @@ def kernel_derivative(expression: sp.Expr, a: object, b: object) -> sp.Expr:
         dummy = sp.Dummy()
         outer = sp.diff(expression.xreplace({bracket: dummy}), dummy).xreplace({dummy: bracket})
         twice = expect(partial(partial(bracket.integrand, a), b))
-        total += outer * (twice / 2 if sp.sympify(a) == sp.sympify(b) else twice)
+        total += outer * (twice / 2 if sp.sympify(a, strict=True) == sp.sympify(b, strict=True) else twice)
     return sp.expand(total)
 
 

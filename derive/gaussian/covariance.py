@@ -12,6 +12,7 @@ from typing import Any
 
 import sympy as sp
 
+from derive.activations.parser import parse_number
 from derive.errors import DeriveError
 from derive.gaussian.calculus import kernel_symbol
 from derive.symbols import K as K_SINGLE
@@ -42,12 +43,9 @@ class Covariance:
 def exact_number(value: Any) -> sp.Expr:
     """A SymPy number or expression without rounding: floats become the rationals that they are."""
     if isinstance(value, str):
-        try:
-            return sp.Rational(value)
-        except (TypeError, ValueError) as error:
-            raise DeriveError(f"{value!r} is not a number.") from error
+        return parse_number(value)
     try:
-        number = sp.sympify(value)
+        number = sp.sympify(value, strict=True)
     except sp.SympifyError as error:
         raise DeriveError(f"{value!r} is not a number.") from error
     if not isinstance(number, sp.Expr):
@@ -91,7 +89,7 @@ def covariance(K: Any, labels: Sequence[sp.Basic]) -> Covariance:
 
 
 def _entry(K: Mapping, a: sp.Basic, b: sp.Basic) -> sp.Expr:
-    plain = {tuple(sp.sympify(x) for x in key): value for key, value in K.items()}
+    plain = {tuple(sp.sympify(x, strict=True) for x in key): value for key, value in K.items()}
     for key in ((a, b), (b, a)):
         if key in plain:
             return exact_number(plain[key])
@@ -131,7 +129,7 @@ def factorize(matrix: sp.ImmutableDenseMatrix) -> tuple[list[list[sp.Expr]], lis
             rest = matrix[i, j] - sum(lower[i][k] * lower[j][k] * diagonal[k] for k in range(j))
             lower[i][j] = rest / diagonal[j] if diagonal[j] != 0 else sp.S.Zero
         pivot = matrix[i, i] - sum(lower[i][k] ** 2 * diagonal[k] for k in range(i))
-        if sign(sp.sympify(pivot) + matrix[i, i] * 100 * FLOAT_SLACK) < 0:
+        if sign(sp.sympify(pivot, strict=True) + matrix[i, i] * 100 * FLOAT_SLACK) < 0:
             raise DeriveError("K must be positive semidefinite; it has a negative eigenvalue.")
-        diagonal.append(pivot if sign(sp.sympify(pivot)) > 0 else sp.S.Zero)
+        diagonal.append(pivot if sign(sp.sympify(pivot, strict=True)) > 0 else sp.S.Zero)
     return lower, diagonal

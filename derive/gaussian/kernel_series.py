@@ -34,7 +34,7 @@ class KernelSeries:
 
     def coefficient(self, power: object) -> sp.Expr:
         """The coefficient of K^power; asking beyond the remainder is an error."""
-        p = sp.sympify(power)
+        p = sp.sympify(power, strict=True)
         if p >= self.remainder:
             raise DeriveError(f"The series is known up to O(K^{self.remainder}): ask for a higher order.")
         return self.coefficients.get(p, sp.S.Zero)

@@ -57,7 +57,7 @@ class OneInputBrackets:
         self.wanted = tuple(wanted)
         self.error = 0.0
         self._halvings = 0
-        self._knots: list[sp.Expr] = sorted({sp.sympify(k) for k in activation.kinks}, key=float)
+        self._knots: list[sp.Expr] = sorted({sp.sympify(k, strict=True) for k in activation.kinks}, key=float)
         terms: list[list[tuple[int, int]]] = []  # for each bracket: (place of the coefficient, place of the integral)
         coefficients: list[sp.Expr] = []
         rows: dict[tuple[sp.Expr, ...], int] = {}

@@ -27,7 +27,7 @@ class Deviation(Component):
     """delta^order of `tensor`: `part` is "0", "1", "2" in the gamma basis, or a pattern such as "++--"."""
 
     def __new__(cls, tensor: object, order: object, part: object) -> Deviation:
-        return sp.Expr.__new__(cls, sp.Symbol(str(tensor)), sp.sympify(order), sp.Symbol(str(part)))
+        return sp.Expr.__new__(cls, sp.Symbol(str(tensor)), sp.sympify(order, strict=True), sp.Symbol(str(part)))
 
     @property
     def name(self) -> str:

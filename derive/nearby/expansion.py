@@ -86,7 +86,7 @@ def expand_bracket(bracket: Bracket, pattern: tuple[tuple[int, sp.Expr], ...], o
 def expand_at(tensor: str, places: tuple[sp.Expr | int, ...], order: int) -> Powers:
     """The right-hand side of a tensor's recursion with its inputs at x_0 + place dx/2, by powers of delta."""
     derived = recursion(tensor)
-    pattern = {int(label): sp.sympify(place) for label, place in zip(derived.labels, places)}
+    pattern = {int(label): sp.sympify(place, strict=True) for label, place in zip(derived.labels, places)}
     table: dict[sp.Expr, Powers] = {}
     for bracket in derived.expression.atoms(Bracket):
         used = tuple((int(label), pattern[int(label)]) for label in bracket.labels)

@@ -48,7 +48,7 @@ class Component(sp.Expr):
 
     def __new__(cls, name: object, *labels: object) -> Component:
         text = str(name)
-        ordered = canonical(text, tuple(sympify(label) for label in labels))
+        ordered = canonical(text, tuple(sympify(label, strict=True) for label in labels))
         return sp.Expr.__new__(cls, sp.Symbol(text), *ordered)
 
     @property
@@ -60,7 +60,7 @@ class Component(sp.Expr):
         return tuple(self.args[1:])
 
     def relabel(self, mapping: Mapping[object, object]) -> Component:
-        table = {sympify(old): sympify(new) for old, new in mapping.items()}
+        table = {sympify(old, strict=True): sympify(new, strict=True) for old, new in mapping.items()}
         return Component(self.name, *(table.get(label, label) for label in self.labels))
 
     def _latex(self, printer: object) -> str:

@@ -163,10 +163,15 @@ def build_reports(
     folder: Path,
     formats: Sequence[str] = FORMATS,
     progress: Callable[[str, str], None] = lambda name, step: None,
+    besides: Sequence[str] = (),
 ) -> list[Path]:
-    """Reports of all named activations, and the comparison where there are several."""
+    """Reports of all named activations, and the comparison where there are several.
+
+    `besides` are endings of files that will be made from these: their places are checked with the others.
+    """
     sigmas = list({sigma.name: sigma for sigma in map(activation, names)}.values())
-    check_places([*(file_stem(s.name) for s in sigmas), *(["comparison"] if len(sigmas) > 1 else [])], folder, formats)
+    stems = [*(file_stem(s.name) for s in sigmas), *(["comparison"] if len(sigmas) > 1 else [])]
+    check_places(stems, folder, [*formats, *besides])
     files: list[Path] = []
     for sigma in sigmas:
         document = report(sigma, lambda step, name=sigma.name: progress(name, step))  # type: ignore[misc]

@@ -115,7 +115,7 @@ def _curve(expression: sp.Expr | None, layers: tuple[int, ...], values: Mapping[
     """The expression along the layers; None where it holds a constant that has no value."""
     if expression is None:
         return None
-    known = {s: sp.sympify(str(values[s.name])) for s in expression.free_symbols if s.name in values}
+    known = {s: sp.Float(str(values[s.name])) for s in expression.free_symbols if s.name in values}
     numbers = expression.subs(known).subs(ONES)
     if numbers.free_symbols - {ell}:
         return None

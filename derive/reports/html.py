@@ -6,7 +6,7 @@ from functools import cache
 from html import escape
 from importlib.resources import files
 
-from derive.layout import render
+from derive.layout import plain_html, render
 from derive.reports.document import Block, Code, Document, Equation, Figure, Gallery, Section, Steps, Table, Text
 
 _STYLE = """
@@ -104,7 +104,7 @@ def mathjax_bundle() -> str:
 
 
 def _inline(text: str) -> str:
-    return render(text, escape, lambda c: f"<code>{escape(c)}</code>", lambda m: rf"\({escape(m)}\)")
+    return render(text, plain_html, lambda c: f"<code>{escape(c)}</code>", lambda m: rf"\({escape(m)}\)")
 
 
 def _table(table: Table) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from derive.layout import render
 from derive.reports.document import Block, Code, Document, Equation, Figure, Gallery, Section, Steps, Table, Text
 
-_ESCAPES = str.maketrans({c: "\\" + c for c in "*_<>|#[]"})
+_ESCAPES = str.maketrans({c: "\\" + c for c in "\\`$*_<>|#[]"})
 
 
 def _inline(text: str) -> str:

@@ -107,6 +107,7 @@ def _entry(found: Criticality) -> dict[str, object]:
     point = found.points[0].to_json() if found.points else {}
     return {
         "name": found.activation.name,
+        "aliases": list(BUILTIN[found.activation.name].aliases),
         "expression": str(found.activation.expression),
         "text": text(found.activation.expression, 6),
         "class": found.universality_class,

@@ -19,6 +19,7 @@ from derive.lists import whole_numbers
 from derive.results import TableResult
 from derive.tables import Row
 from derive.verbs.tables import load_data
+from effective_theory.files import check_file, write_file
 
 if TYPE_CHECKING:
     from numeric.trained import Algorithm, Prediction
@@ -131,6 +132,9 @@ def predict(
     targets = (target,) if isinstance(target, str) else tuple(target)
     activation = named(activation)
     read = load_data(data, test, targets)
+    for place in (output, plot):
+        if place is not None:
+            check_file(place)
     if loss and read.test_targets is None:
         raise DeriveError(f"{test} lacks the column {targets[0]!r}: the loss needs the targets of the test inputs.")
     if infinite and (covariance or ntk):
@@ -138,7 +142,6 @@ def predict(
     import numpy as np
 
     import numeric
-    from effective_theory.files import write_file
 
     rule = make_algorithm(algorithm, eta, momentum, batches)
     times = None if time is None else decimals(time, "--time")

@@ -16,9 +16,12 @@ from derive.codegen import activation_module, content_hash, write
 from derive.errors import DeriveError
 from derive.layout import Block, Text
 from derive.lists import names
-from derive.reports.build import build_reports
+from derive.reports.build import MARK, build_reports
 from derive.results import Result
 from effective_theory.files import write_file
+
+PATIENCE = 300
+"""Seconds for printing one report."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +71,9 @@ def report(
     `progress` is called with an activation's name and what is being done.
     """
     wanted = names(activations)
-    files = build_reports(wanted, Path(output), progress=progress or (lambda name, step: None))
+    files = build_reports(
+        wanted, Path(output), progress=progress or (lambda name, step: None), besides=("pdf",) if pdf else ()
+    )
     if pdf:
         files += [_pdf(file) for file in files if file.suffix == ".html"]
     return Reports(tuple(files))
@@ -85,13 +90,16 @@ def _pdf(page: Path) -> Path:
             call = [browser, *options, "--no-pdf-header-footer", f"--print-to-pdf={made}", page.resolve().as_uri()]
         elif shutil.which("pdflatex"):
             source = page.with_suffix(".tex").name
-            call = ["pdflatex", "-interaction=nonstopmode", f"-output-directory={folder}", source]
+            call = ["pdflatex", "-no-shell-escape", "-interaction=nonstopmode", f"-output-directory={folder}", source]
         else:
             raise DeriveError(
                 "a PDF needs Chromium or pdflatex on this machine; the HTML, Markdown and LaTeX are written"
             )
-        done = subprocess.run(call, capture_output=True, text=True, check=False, cwd=page.parent)
+        try:
+            done = subprocess.run(call, capture_output=True, text=True, check=False, cwd=page.parent, timeout=PATIENCE)
+        except subprocess.TimeoutExpired:
+            raise DeriveError(f"{call[0]} made no PDF of {page.name} within {PATIENCE} s.") from None
         if not made.exists():
             raise DeriveError(f"{call[0]} made no PDF of {page.name}: {done.stderr.strip().splitlines()[-1:]}")
-        write_file(target, made.read_bytes())
+        write_file(target, made.read_bytes() + f"\n% {MARK}\n".encode())
     return target

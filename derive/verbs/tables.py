@@ -6,11 +6,14 @@ import csv
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from io import StringIO
 from pathlib import Path
 
 from derive.errors import DeriveError
 
 Rows = list[list[float]]
+LARGEST = 2**26
+"""Characters of a file."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +30,10 @@ def read_table(path: str | Path) -> tuple[list[str], list[list[float]]]:
     """Column names and rows of numbers of a CSV file with a header."""
     try:
         with Path(path).open(newline="", encoding="utf-8-sig") as file:
-            rows = [row for row in csv.reader(file) if any(cell.strip() for cell in row)]
+            text = file.read(LARGEST + 1)  # a device such as /dev/zero does not end
+        if len(text) > LARGEST:
+            raise DeriveError(f"Cannot read {path}: it has more than {LARGEST >> 20} million characters.")
+        rows = [row for row in csv.reader(StringIO(text, newline="")) if any(cell.strip() for cell in row)]
     except (OSError, ValueError, csv.Error) as error:  # ValueError: bytes that are no text, a name with a null in it
         reason = str(error) if isinstance(error, csv.Error) else "it is not a text file"
         raise DeriveError(f"Cannot read {path}: {getattr(error, 'strerror', None) or reason}.") from None

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from effective_theory.files import file_stem, write_file
-from numeric.errors import NumericError
 from numeric.studies.linearization import Row, Study
+from numeric.studies.resume import earlier_rows
 
 
 class Record:
@@ -56,13 +56,7 @@ class Record:
         return {k: v for k, v in asdict(self.study).items() if k not in ("widths", "networks")}
 
     def _load(self) -> list[Row]:
-        if not (self.csv.exists() and self.settings.exists()):
-            return []
-        if json.loads(self.settings.read_text()) != self._fixed():
-            raise NumericError(f"{self.csv} holds a study with other settings: choose another folder or remove it")
-        with self.csv.open(newline="") as file:
-            lines = list(csv.DictReader(file))
-        return [_row(line) for line in lines]
+        return earlier_rows(self.csv, self.settings, self.figure, self._fixed(), _row)
 
 
 def _row(line: dict[str, str]) -> Row:

@@ -26,6 +26,7 @@ from effective_theory.files import file_stem, write_file
 from numeric.ensemble.networks import Networks, Params
 from numeric.errors import NumericError
 from numeric.evaluation.flow import flow
+from numeric.studies.resume import earlier_rows
 
 STANDARD = "standard"
 Array = np.ndarray
@@ -249,12 +250,7 @@ class ScaleRecord:
         return json.loads(json.dumps(own))
 
     def _load(self) -> list[ScaleRow]:
-        if not (self.csv.exists() and self.settings.exists()):
-            return []
-        if json.loads(self.settings.read_text()) != self._fixed():
-            raise NumericError(f"{self.csv} holds a study with other settings: choose another folder or remove it")
-        with self.csv.open(newline="") as file:
-            return [_row(line) for line in csv.DictReader(file)]
+        return earlier_rows(self.csv, self.settings, self.figure, self._fixed(), _row)
 
 
 def _row(line: dict[str, str]) -> ScaleRow:

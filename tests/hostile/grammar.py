@@ -122,13 +122,58 @@ LEARNING_RATES = [
     "power(",
     "",
 ]
+RIGHT = {
+    *(
+        "0",
+        "1",
+        "0.5",
+        "2/3",
+        "2",
+        "3",
+        "4",
+        "8",
+        "1,2",
+        "tanh",
+        "relu",
+        "gelu",
+        "linear",
+        "leaky_relu(slope=0.2)",
+        "K",
+    ),
+    *("z*tanh(z)", "monomial(k=3)", "s0 s0", "s0' s0'", "Theta", "V", "R", "equivalence", "constant", "power(1,0)"),
+    *(
+        "z",
+        "H",
+        "dH",
+        "mlp",
+        "residual",
+        "input-skip",
+        "y",
+        "x",
+        "flow",
+        "descent",
+        "momentum",
+        "mse",
+        "torch",
+        "keras",
+    ),
+    *("hypercube", "circle", "0,1;2", "0.1,0.05", "30", "z^3", "json"),
+}
+"""Values that are right where they are offered (x, as a number, is not)."""
+BATCHES = ["0,1;2", "0", "", ";", "x", "-1", "0,99", "0,0", "1e3", "0;1;2;0,1,2"]
 
 
 def command_lines(seed: int, count: int, files: dict[str, str]) -> list[list[str]]:
     """Command lines of all commands, with values that are right, wrong or absurd; right ones are small questions."""
     choose = random.Random(seed)
-    pick = choose.choice
-    data = list(files.values())
+    data = [path for name, path in files.items() if name not in ("out", "study", "csv", "png")]
+    places = ["", "/proc/x", "x" * 400, files["folder"] + "/good.csv/x", "/dev/null/x", "a\x00b"]
+
+    calm = False
+
+    def pick(texts: list[str] | tuple[str, ...]) -> str:
+        right = [text for text in texts if text in RIGHT] if calm and choose.random() < 0.9 else []
+        return choose.choice(right or texts)
 
     def options(**values: list[str]) -> list[str]:
         words: list[str] = []
@@ -138,26 +183,29 @@ def command_lines(seed: int, count: int, files: dict[str, str]) -> list[list[str
         return words
 
     def one() -> list[str]:
-        kind = pick(
+        nonlocal calm
+        calm = choose.random() < 0.6  # then most values are right, so that the wrong one is met deep inside
+        kind = choose.choice(
             (
                 *("criticality", "criticality", "expect", "expect", "forward", "recursion", "exponents", "asymptotics"),
                 *("generalization", "starpolation", "generate", "predict", "predict", "depth-study", "learnability"),
-                *("ntk-study", "activations", "strange"),
+                *("ntk-study", "activations", "strange", "recommend", "recommend", "certify", "scale-study", "report"),
             )
         )
         sigma = pick(ACTIVATIONS) if choose.random() < 0.7 else damaged(choose, formula(choose, 2))
         numbers = NUMBER_TEXTS
         match kind:
             case "criticality":
-                return [kind, sigma, *options(C_b=numbers, C_W=numbers)]
+                return [kind, sigma, *options(C_b=numbers, C_W=numbers, layer=["residual", "x"], skip=numbers)]
             case "expect":
-                return [kind, pick(PATTERNS), sigma, *options(K=numbers, digits=[*COUNTS, "30"])]
+                certify = ["--certify"] * (choose.random() < 0.2)
+                return [kind, pick(PATTERNS), sigma, *options(K=numbers, digits=[*COUNTS, "30"]), *certify]
             case "forward":
                 return [kind, pick(["z", "H", "dH", "ddI", "ddII", "Q", ""]), *options(layer=["mlp", "residual", "x"])]
             case "recursion":
                 return [kind, pick(TENSORS), *options(layer=["mlp", "input-skip", "x"])]
             case "exponents":
-                rates = options(learning_rates=LEARNING_RATES, lambda_b=numbers, point=COUNTS)
+                rates = options(learning_rates=LEARNING_RATES, lambda_b=numbers, point=COUNTS, C_b=numbers)
                 return [kind, pick(["tanh", "relu", "generic", "tanhh", "z+1"]), *rates]
             case "asymptotics":
                 rates = options(learning_rates=LEARNING_RATES, lambda_W=numbers, order=["1", "0", "7", "-1", "x"])
@@ -167,11 +215,17 @@ def command_lines(seed: int, count: int, files: dict[str, str]) -> list[list[str
             case "generate":
                 return [kind, sigma, "-o", pick([files["out"], "", "/proc/x", "x" * 400]), *options(tensors=TENSORS)]
             case "predict" | "depth-study":
-                words = [kind, pick(data), "--test", pick(data), "--target", pick(["y", "x", "", "[red]", "q"])]
+                tables = [files["good"], files["test"]] if calm else data
+                target = pick(["y", "x", "", "[red]", "q"])
+                words = [kind, pick(tables), "--test", pick(tables), "--target", target]
                 if kind == "predict":
                     words += ["--infinite"]
                     words += options(depth=COUNTS[:6], C_b=numbers, C_W=numbers, lambda_b=numbers, rcond=numbers)
-                    words += options(eta=numbers, momentum=numbers, algorithm=["flow", "descent", "momentum", "x"])
+                    algorithms = ["flow", "descent", "momentum", "schedule", "stochastic", "newton", "x"]
+                    words += options(eta=[*numbers, "0.1,0.05"], momentum=numbers, algorithm=algorithms)
+                    words += options(batches=BATCHES, time=[*numbers, "1,2", "-1", "1e9"])
+                    words += ["--loss"] * (choose.random() < 0.2)
+                    words += options(output=[*places, files["csv"]], plot=[*places, files["png"]])
                     return [*words, *options(activation=["tanh", "relu", "q", "z#"], width=COUNTS)]
                 words += options(depths=[*COUNTS, "1,2", "2,x"], rcond=numbers, loss=["mse", "x"])
                 return [*words, *options(activations=["tanh", "relu,tanh", "q", ""])]
@@ -181,7 +235,20 @@ def command_lines(seed: int, count: int, files: dict[str, str]) -> list[list[str
                 return [*words, *options(space=["circle", "hypercube", "x"], C_b=numbers, seed=["-1", "0", "x"])]
             case "ntk-study":
                 bad = [["--widths", pick(["", "2", "x", "-1,2", "0,1", "nan"])], ["--seed", "-1"], ["--rate", "nan"]]
-                return [kind, "tanh", "-o", files["study"], *pick(bad), *options(steps=["0", "-5", "7", "x"])]
+                return [kind, "tanh", "-o", files["study"], *choose.choice(bad), *options(steps=["0", "-5", "7", "x"])]
+            case "recommend":
+                words = [kind, sigma, "--depth", pick([*COUNTS, "4", "4", "8", "8"])]
+                words += options(width=COUNTS, outputs=COUNTS, input_norm=numbers, inputs=COUNTS, targets=numbers)
+                words += options(data=data[:4]) if choose.random() < 0.2 else []
+                return [*words, *options(s=numbers, point=COUNTS, format=["torch", "flax", "keras", "json", "", "$x"])]
+            case "certify":
+                return [kind, pick(["tanh", "relu", "linear", "z^3", "q", "", "1/0"]), *options(digits=COUNTS)]
+            case "scale-study":
+                bad = [["--widths", pick(["", "1", "x", "-1,2", "nan", "1e9"])], ["--seed", "-1"], ["--powers", "x"]]
+                bad += [["--s", pick(["2", "nan", "x", ""])], ["--networks", pick(["-2", "3", "0"])], ["--steps", "-1"]]
+                return [kind, sigma, "-o", pick([files["study"], *places]), *choose.choice(bad)]
+            case "report":
+                return [kind, sigma, "-o", pick(places)]
             case "activations":
                 return [kind, *options(nothing=["1"])]
         return [damaged(choose, pick(["criticality", "--help", "expect", "-h"])), sigma, damaged(choose, "--json")]

@@ -55,6 +55,8 @@ def files(tmp_path: Path) -> dict[str, str]:
         "folder": str(tmp_path),
         "out": str(tmp_path / "out.py"),
         "study": str(tmp_path / "study"),
+        "csv": str(tmp_path / "table.csv"),
+        "png": str(tmp_path / "figure.png"),
     }
 
 
@@ -80,7 +82,7 @@ def test_some_command_lines(files: dict[str, str]) -> None:
     for words in command_lines(2, 150, files):
         if time.process_time() - start > 20:
             break
-        if words[0] in ("predict", "depth-study", "learnability", "ntk-study", "generate"):
+        if words[0] in ("predict", "depth-study", "learnability", "ntk-study", "generate", "scale-study"):
             continue  # these import jax and compile: the long part
         count.ask(" ".join(words), lambda words=words: harness.command_line(words))  # type: ignore[misc]
     judge(count, "command lines, quick part")
@@ -118,7 +120,11 @@ def test_ten_thousand_formulas() -> None:
 
 @pytest.mark.slow
 def test_a_thousand_command_lines(files: dict[str, str]) -> None:
-    count = harness.Count()
-    for words in command_lines(4, 1000, files):
+    count, kept = harness.Count(), {path: Path(path).read_bytes() for path in files.values() if Path(path).is_file()}
+    for place, words in enumerate(command_lines(4, 1000, files)):
+        if place % 100 == 99:
+            harness.note(f"so far: {count}; {count.defects} {count.endless}")
         count.ask(" ".join(words), lambda words=words: harness.command_line(words))  # type: ignore[misc]
+    harness.note(f"command lines: {count}")
+    assert {path: Path(path).read_bytes() for path in kept} == kept, "a file that we did not make has changed"
     judge(count, "command lines")
