@@ -159,7 +159,7 @@ RIGHT = {
     ),
     *("hypercube", "circle", "0,1;2", "0.1,0.05", "30", "z^3", "json"),
 }
-"""Values that are right where they are offered (x, as a number, is not)."""
+"""Values that are right where they are offered."""
 BATCHES = ["0,1;2", "0", "", ";", "x", "-1", "0,99", "0,0", "1e3", "0;1;2;0,1,2"]
 
 
