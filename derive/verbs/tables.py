@@ -31,12 +31,14 @@ def read_table(path: str | Path) -> tuple[list[str], list[list[float]]]:
     try:
         with Path(path).open(newline="", encoding="utf-8-sig") as file:
             text = file.read(LARGEST + 1)  # a device such as /dev/zero does not end
-        if len(text) > LARGEST:
-            raise DeriveError(f"Cannot read {path}: it has more than {LARGEST >> 20} million characters.")
-        rows = [row for row in csv.reader(StringIO(text, newline="")) if any(cell.strip() for cell in row)]
+        whole = len(text) <= LARGEST
+        table = csv.reader(StringIO(text if whole else "", newline=""))
+        rows = [row for row in table if any(cell.strip() for cell in row)]
     except (OSError, ValueError, csv.Error) as error:  # ValueError: bytes that are no text, a name with a null in it
         reason = str(error) if isinstance(error, csv.Error) else "it is not a text file"
         raise DeriveError(f"Cannot read {path}: {getattr(error, 'strerror', None) or reason}.") from None
+    if not whole:
+        raise DeriveError(f"Cannot read {path}: it has more than {LARGEST >> 20} million characters.")
     if len(rows) < 2:
         raise DeriveError(f"{path} needs a header and at least one row.")
     names = [name.strip() for name in rows[0]]

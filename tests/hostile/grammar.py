@@ -192,7 +192,7 @@ def command_lines(seed: int, count: int, files: dict[str, str]) -> list[list[str
                 *("ntk-study", "activations", "strange", "recommend", "recommend", "certify", "scale-study", "report"),
             )
         )
-        sigma = pick(ACTIVATIONS) if choose.random() < 0.7 else damaged(choose, formula(choose, 2))
+        sigma = pick(ACTIVATIONS) if choose.random() < (0.95 if calm else 0.6) else damaged(choose, formula(choose, 2))
         numbers = NUMBER_TEXTS
         match kind:
             case "criticality":

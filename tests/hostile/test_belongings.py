@@ -14,12 +14,16 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+import derive
 from derive import cache
 from derive.cli import group
 from derive.errors import DeriveError
 from derive.reports.build import check_places
+from derive.verbs.tables import read_table
 from effective_theory.files import OutputError, check_file, check_folder, write_file
 from effective_theory.folders import MARK, ForeignFolder, own_folder
+from numeric.errors import NumericError
+from numeric.studies.resume import earlier_rows
 
 MAIN = [sys.executable, "-c", "from derive.cli import main; main()"]
 
@@ -178,7 +182,9 @@ BAD_OUTPUTS = ["", "/proc/nowhere/x", "/dev/null/x", "x" * 435, "taken", "file/x
 
 
 @pytest.mark.parametrize("path", BAD_OUTPUTS)
-@pytest.mark.parametrize("command", ["generate tanh", "report tanh", "learnability relu", "ntk-study tanh"])
+@pytest.mark.parametrize(
+    "command", ["generate tanh", "report tanh", "learnability relu", "ntk-study tanh", "scale-study tanh"]
+)
 def test_outputs_are_checked_before_the_work_begins(
     command: str, path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -190,8 +196,57 @@ def test_outputs_are_checked_before_the_work_begins(
         (tmp_path / "taken").write_text("mine")
     before = snapshot(tmp_path)
     result = CliRunner().invoke(group, [*command.split(), "-o", path])
-    assert isinstance(result.exception, DeriveError | OutputError | ValueError), result.exception
+    assert isinstance(result.exception, DeriveError | OutputError), result.exception
     assert snapshot(tmp_path) == before
+
+
+@pytest.mark.parametrize("option", ["-o", "--plot"])
+@pytest.mark.parametrize("path", BAD_OUTPUTS)
+def test_predict_checks_its_outputs_before_the_work_begins(option: str, path: str, tmp_path: Path) -> None:
+    (tmp_path / "taken").mkdir()
+    (tmp_path / "file").write_text("mine")
+    (tmp_path / "data.csv").write_text("x,y\n1,2\n2,3\n")
+    before = snapshot(tmp_path)
+    place = path if path.startswith("/") or not path else str(tmp_path / path)
+    words = ["predict", str(tmp_path / "data.csv"), "--test", str(tmp_path / "data.csv"), "--target", "y", "--infinite"]
+    result = CliRunner().invoke(group, [*words, option, place])
+    assert isinstance(result.exception, DeriveError | OutputError), result.exception
+    assert snapshot(tmp_path) == before
+
+
+def test_tables_that_do_not_end() -> None:
+    with pytest.raises(DeriveError, match="more than 64 million"):
+        read_table("/dev/zero")
+
+
+@pytest.mark.parametrize(
+    ("files", "sentence"),
+    [
+        ({"s.csv": "my,table\n1,2\n"}, "not a study of ours"),
+        ({"s.png": "my picture"}, "not a study of ours"),
+        ({"s.json": "my notes"}, "settings of a study"),
+        ({"s.json": "[1]"}, "other settings"),
+        ({"s.json": '{"depth": 4}', "s.csv": "width\n1\n"}, "other settings"),
+        ({"s.json": '{"depth": 3}', "s.csv": "width\nwide\n"}, "has been changed"),
+        ({"s.json": '{"depth": 3}', "s.csv": "height\n1\n"}, "has been changed"),
+        ({"s.json": '{"depth": 3}', "s.csv": "width\n\x00\n"}, "has been changed"),
+    ],
+)
+def test_studies_replace_only_their_own_files(files: dict[str, str], sentence: str, tmp_path: Path) -> None:
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    places = (tmp_path / "s.csv", tmp_path / "s.json", tmp_path / "s.png")
+    with pytest.raises(NumericError, match=sentence):
+        earlier_rows(*places, {"depth": 3}, lambda line: int(line["width"]))
+
+
+def test_studies_go_on_where_they_stopped(tmp_path: Path) -> None:
+    table, settings, figure = (tmp_path / f"s.{end}" for end in ("csv", "json", "png"))
+    assert earlier_rows(table, settings, figure, {"depth": 3}, dict) == []
+    settings.write_text('{"depth": 3}')
+    assert earlier_rows(table, settings, figure, {"depth": 3}, dict) == []  # stopped before the first rows
+    table.write_text("width\n64\n")
+    assert earlier_rows(table, settings, figure, {"depth": 3}, dict) == [{"width": "64"}]
 
 
 def test_check_names_the_place(tmp_path: Path) -> None:
@@ -207,6 +262,9 @@ def test_reports_do_not_replace_what_is_not_a_report(tmp_path: Path) -> None:
     (tmp_path / "tanh.html").write_text("<html>my page</html>")
     with pytest.raises(DeriveError, match="not a report of ours"):
         check_places(["tanh"], tmp_path, ["html"])
+    (tmp_path / "relu.pdf").write_text("%PDF- my thesis")
+    with pytest.raises(DeriveError, match=r"relu\.pdf exists and is not a report of ours"):
+        derive.report(["relu"], tmp_path, pdf=True)
     result = CliRunner().invoke(group, ["report", "tanh", "-o", str(tmp_path)])
     assert isinstance(result.exception, DeriveError)
     assert (tmp_path / "tanh.html").read_text() == "<html>my page</html>"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+from html import escape
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,13 @@ from derive.cli import group
 from derive.cli.output import shown, terminal
 from derive.codegen import activation_module
 from derive.errors import DeriveError, FormulaError
+from derive.gaussian.covariance import covariance
+from derive.layout import Table, Text, latex, mathjax
+from derive.layout import html as notebook_html
+from derive.reports.document import Document, Section
+from derive.reports.html import write_html
+from derive.reports.latex import write_latex
+from derive.reports.markdown import write_markdown
 from derive.safety import UnsafeSource, check_source, run_checked
 from derive.symbols import z
 
@@ -122,3 +131,76 @@ def test_columns_with_markup_and_controls(tmp_path: Path) -> None:
     result = CliRunner().invoke(group, [*command, "[/red]y\x1b[2J"])
     assert result.exit_code == 0, result.output
     assert "[/red]y" in result.output.replace("\n", "") and "\x1b[2J" not in result.output
+
+
+def test_numbers_given_to_objects_are_parsed_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """SymPy evaluates a text that it is asked to make a number of."""
+    monkeypatch.chdir(tmp_path)
+    payload = "__import__('pathlib').Path('OWNED').touch()"
+    sigma = derive.activation("tanh")
+    for question in (
+        lambda: sigma(payload),
+        lambda: sigma.one_sided(3, payload),
+        lambda: derive.expect("s0 s0", "tanh", K=[payload]),
+        lambda: covariance({(0, 0): payload}, [sp.S.Zero]),
+        lambda: covariance([[payload]], [sp.S.Zero]),
+        lambda: derive.exponents("relu", C_b=payload, C_W=1),
+        lambda: derive.criticality("relu", C_b=1, C_W=payload),
+    ):
+        with pytest.raises(DeriveError):
+            question()
+    assert (
+        list(tmp_path.iterdir()) == []
+        and sigma("0") == 0
+        and covariance("1/2", [sp.S.Zero]).matrix[0] == sp.Rational(1, 2)
+    )
+
+
+def test_no_text_is_given_to_sympy() -> None:
+    """Everywhere in the package: sympify only with strict=True, which takes no text, and none of its other parsers."""
+    calls = 0
+    for path in Path(derive.__file__).parent.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if not isinstance(node, ast.Call):
+                continue
+            name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+            assert name not in ("parse_expr", "parse_latex", "S", "literal_eval", "eval_expr"), f"{path}:{node.lineno}"
+            if name == "sympify":
+                calls += 1
+                assert any(k.arg == "strict" and k.value.value is True for k in node.keywords), f"{path}:{node.lineno}"  # type: ignore[attr-defined]
+    assert calls > 10
+
+
+TEXTS = [
+    r"$\input{/etc/passwd}$",
+    r"\(\href{javascript:alert(1)}{x}\)",
+    "<script>alert(1)</script>",
+    "`a` [b](c)",
+    "]]>",
+]
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_plain_texts_stay_plain_in_every_writer(text: str) -> None:
+    """Column names, file names and messages: neither TeX, nor MathJax, nor HTML, nor Markdown."""
+    blocks = [Text(text), Table((text,), ((text,),), text)]
+    document = Document(text, text, (Section(text, (Text(text), Table((text,), ((text,),), text))),))
+    for tex in (latex(blocks), mathjax(blocks), write_latex(document, "f/").split("begin{document}")[1]):
+        for control in (r"\input", r"\href"):
+            assert control not in tex and tex.count("$") == tex.count(r"\$") + 2 * tex.count("$$")
+    page = write_html(document)
+    for html in (notebook_html(blocks), page[page.index("<body>") :]):
+        assert "<script>alert" not in html
+        if "$" in text or "\\" in text:
+            assert html.count(escape(text)) == html.count(f'mathjax_ignore">{escape(text)}</span>') > 0
+    markdown = write_markdown(document, "f/")
+    assert all(text not in line for line in markdown.splitlines()) or text == "]]>"
+
+
+@pytest.mark.parametrize("framework", ["torch", "flax", "equinox", "keras"])
+def test_snippets_hold_nothing_but_the_network(framework: str) -> None:
+    for name in ("gelu", "tanh(2*z)"):
+        tree = ast.parse(derive.recommend(name, 2, width=8).code(framework))
+        modules = {a.name.split(".")[0] for node in ast.walk(tree) if isinstance(node, ast.Import) for a in node.names}
+        modules |= {str(node.module).split(".")[0] for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+        assert modules <= {"torch", "jax", "flax", "equinox", "optax", "keras", "numpy", "math", "os"}, modules

@@ -201,3 +201,43 @@ def test_random_text_never_escapes(text: str) -> None:
         activation(text)
     except DeriveError as error:
         assert str(error)
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    {
+        "ReLU": "relu",
+        "GELU": "gelu",
+        "LeakyReLU": "leaky_relu",
+        "Leaky_ReLU(0.1)": "leaky_relu(slope=1/10)",
+        "leaky_relu(0.1)": "leaky_relu(slope=1/10)",
+        "SiLU": "swish",
+        "swish(2)": "swish(beta=2)",
+        "selu(3/2, 1)": "selu(alpha=3/2, scale=1)",
+        "monomial(3)": "monomial(k=3)",
+        "Tanh(2*z)": "tanh(2*z)",
+        "2*GELU(z)": "z*(erf(sqrt(2)*z/2) + 1)",
+        "leaky_relu(z)": "where(z < 0, z/100, z)",
+    }.items(),
+)
+def test_names_in_any_case_and_parameters_in_order(text: str, name: str) -> None:
+    assert activation(text).name == name
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    {
+        "tahn": "did you mean tanh",
+        "rleu": "did you mean relu",
+        "tahn(z)": "did you mean tanh",
+        "Z": "did you mean z",
+        "Sofplus": "did you mean softplus",
+        "gelu(0.1)": "gelu has no parameters",
+        "leaky_relu(0.1, 2)": "leaky_relu has 1 parameter",
+        "monomial(2.5)": "whole number",
+        "gelu + 1": "needs its argument",
+    }.items(),
+)
+def test_what_was_probably_meant(text: str, sentence: str) -> None:
+    with pytest.raises(FormulaError, match=sentence):
+        activation(text)
