@@ -30,6 +30,7 @@ GOOD, BAD = 200.0, 1e5
 """Errors in units of rounding: above the first another form is tried, above the second the formula is refused."""
 _SCALES = [1e-8, 1e-6, 1e-4, 1e-3, 0.01, 0.03, 0.1, 0.3, 0.7, 1.0, 1.5, 2.1, 3.2, 5.0, 8.0, 12.0, 20.0, 40.0, 1e2, 1e4]
 NEAR, FAR = 1.0, 100.0  # |z| up to which a derivative's usual size is taken, and from which it is what counts
+LARGEST_ARGUMENT = 1e300
 POINTS = np.array(sorted([-s for s in _SCALES] + _SCALES))
 
 
@@ -232,6 +233,15 @@ def _numpy_names() -> dict[str, object]:
     }
 
 
+def _bounded(name: str) -> Callable[[mpmath.mpf], mpmath.mpf]:
+    """An exponential whose argument stops at the largest floats: beyond them mpmath takes seconds a number."""
+    function = getattr(mpmath, name)
+    return lambda u: function(max(min(u, LARGEST_ARGUMENT), -LARGEST_ARGUMENT))
+
+
+_BOUNDED = {name: _bounded(name) for name in ("exp", "sinh", "cosh", "tanh")}
+
+
 @cache
 def _exact(activation: Activation) -> np.ndarray:
     """sigma^(k) at POINTS, k = 0 to ORDERS, from the definition, as 50-digit numbers."""
@@ -239,7 +249,7 @@ def _exact(activation: Activation) -> np.ndarray:
     with mpmath.workdps(60):
         for order in range(ORDERS + 1):
             pieces = activation.derivative_pieces(order)
-            functions = [sp.lambdify(z, piece, "mpmath") for piece in pieces]
+            functions = [sp.lambdify(z, piece, [_BOUNDED, "mpmath"]) for piece in pieces]
             row = []
             for point in POINTS:
                 index = sum(1 for kink in activation.kinks if kink <= point)
