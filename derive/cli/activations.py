@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import textwrap
 from typing import Any
 
 import click
@@ -29,7 +30,8 @@ def command(as_json: bool) -> None:
         formula = row[6] if len(row[6]) <= room else row[6][: room - 1] + "…"
         click.echo("  ".join([*(cell.ljust(width) for cell, width in zip(row, widths)), formula]))
     others = [f"{', '.join(entry['aliases'])} = {entry['name']}" for entry in entries if entry["aliases"]]
-    click.echo(f"\nOther names: {'; '.join(others)}. Names are read in any case; parameters as in leaky_relu(0.1).")
+    notes = f"Other names: {'; '.join(others)}. Names are read in any case, parameters as in leaky_relu(0.1)."
+    click.echo("\n" + textwrap.fill(notes, max(40, shutil.get_terminal_size().columns - 1)))
 
 
 def _attracts(entry: dict[str, Any]) -> str:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import click
 
 from derive.cli.output import ask, print_json, shown, terminal
-from derive.cli.parameters import ACTIVATION
+from derive.cli.parameters import ACTIVATION, OUTPUT_FILE
 
 KERNELS = ("Theta", "K", "pseudo-NTK")
 ROWS = 12
@@ -36,8 +37,8 @@ ROWS = 12
 @click.option("--landmarks", type=int, help="Predict from so many rows of the data, with an estimated error.")
 @click.option("--seed", default=0, show_default=True)
 @click.option("--memory", default=1e9, show_default=True, help="Bytes; what does not fit is solved iteratively.")
-@click.option("-o", "--output", type=click.Path(), help="Write predictions (or leave-one-out residuals) as CSV.")
-@click.option("--plot", type=click.Path(), help="Draw spectrum and leave-one-out predictions into a PNG file.")
+@click.option("-o", "--output", type=OUTPUT_FILE, help="Write predictions (or leave-one-out residuals) as CSV.")
+@click.option("--plot", type=OUTPUT_FILE, help="Draw spectrum and leave-one-out predictions into a PNG file.")
 @click.option(
     "--json", "as_json", is_flag=True, help="{ridge, gcv, loo_mse, eigenvalues, prediction, look_ahead, ...}."
 )
@@ -58,8 +59,8 @@ def command(
     landmarks: int | None,
     seed: int,
     memory: float,
-    output: str | None,
-    plot: str | None,
+    output: Path | None,
+    plot: Path | None,
     as_json: bool,
 ) -> None:
     """Kernel regression on DATA (a CSV file) with a network's kernel: risks, spectrum, predictions, look-ahead."""

@@ -20,7 +20,11 @@ _LETTERS = {"<mi>ell</mi>": "<mi>&#8467;</mi>", "<mi>K*</mi>": "<msup><mi>K</mi>
 @lru_cache(maxsize=4096)
 def mathml(expression: sp.Expr, digits: int = DIGITS) -> str:
     """An expression as MathML; floating-point numbers are rounded for reading."""
-    text = str(printed(short(sp.sympify(expression), digits), printer="presentation", mul_symbol_mathml_numbers="·"))
+    text = str(
+        printed(
+            short(sp.sympify(expression, strict=True), digits), printer="presentation", mul_symbol_mathml_numbers="·"
+        )
+    )
     for name, letter in _LETTERS.items():
         text = text.replace(name, letter)
     return f"<math>{text.removeprefix('<mrow>').removesuffix('</mrow>') if _is_one_row(text) else text}</math>"

@@ -136,9 +136,12 @@ def kernel(
     inputs = [name for name in names if name not in targets]
     import numpy as np
 
-    from effective_theory.files import write_file
+    from effective_theory.files import check_file, write_file
     from numeric.studies.data_kernel import data_kernel, fit_data
 
+    for place in (output, plot):
+        if place is not None:
+            check_file(place)
     X, y = np.array(rows), np.array(own)
     seen = None if test is None else input_rows(test, inputs, targets)
     pool = None if candidates is None else input_rows(candidates, inputs, targets)

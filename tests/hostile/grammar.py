@@ -157,7 +157,7 @@ RIGHT = {
         "torch",
         "keras",
     ),
-    *("hypercube", "circle", "0,1;2", "0.1,0.05", "30", "z^3", "json"),
+    *("hypercube", "circle", "loo", "gcv", "0,1;2", "0.1,0.05", "30", "z^3", "json"),
 }
 """Values that are right where they are offered."""
 BATCHES = ["0,1;2", "0", "", ";", "x", "-1", "0,99", "0,0", "1e3", "0;1;2;0,1,2"]
@@ -190,6 +190,7 @@ def command_lines(seed: int, count: int, files: dict[str, str]) -> list[list[str
                 *("criticality", "criticality", "expect", "expect", "forward", "recursion", "exponents", "asymptotics"),
                 *("generalization", "starpolation", "generate", "predict", "predict", "depth-study", "learnability"),
                 *("ntk-study", "activations", "strange", "recommend", "recommend", "certify", "scale-study", "report"),
+                *("kernel", "kernel"),
             )
         )
         sigma = pick(ACTIVATIONS) if choose.random() < (0.95 if calm else 0.6) else damaged(choose, formula(choose, 2))
@@ -229,6 +230,13 @@ def command_lines(seed: int, count: int, files: dict[str, str]) -> list[list[str
                     return [*words, *options(activation=["tanh", "relu", "q", "z#"], width=COUNTS)]
                 words += options(depths=[*COUNTS, "1,2", "2,x"], rcond=numbers, loss=["mse", "x"])
                 return [*words, *options(activations=["tanh", "relu,tanh", "q", ""])]
+            case "kernel":
+                tables = [files["good"], files["test"]] if calm else data
+                words = [kind, pick(tables), "--target", pick(["y", "y", "x", "", "[red]"])]
+                words += options(test=tables, candidates=tables, depth=COUNTS[:6], kernel=["Theta", "K", "x"])
+                words += options(C_b=numbers, C_W=numbers, lambda_b=numbers, ridge=[*numbers, "loo", "gcv"])
+                words += options(landmarks=COUNTS, seed=COUNTS, memory=numbers, output=[*places, files["csv"]])
+                return [*words, *options(activation=["tanh", "relu", "q", "z#"], plot=[*places, files["png"]])]
             case "learnability":
                 words = [kind, pick(["tanh", "relu", "q"]), "--dimension", pick(["2", "3", "0", "-1", "99", "x"])]
                 words += options(depth=COUNTS[:5], samples=[*COUNTS, "1,2"], ridge=numbers, trials=["2", "-1", "x"])

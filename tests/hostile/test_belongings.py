@@ -200,15 +200,18 @@ def test_outputs_are_checked_before_the_work_begins(
     assert snapshot(tmp_path) == before
 
 
+@pytest.mark.parametrize("command", ["predict", "kernel"])
 @pytest.mark.parametrize("option", ["-o", "--plot"])
 @pytest.mark.parametrize("path", BAD_OUTPUTS)
-def test_predict_checks_its_outputs_before_the_work_begins(option: str, path: str, tmp_path: Path) -> None:
+def test_tables_and_figures_are_checked_before_the_work_begins(
+    command: str, option: str, path: str, tmp_path: Path
+) -> None:
     (tmp_path / "taken").mkdir()
     (tmp_path / "file").write_text("mine")
     (tmp_path / "data.csv").write_text("x,y\n1,2\n2,3\n")
     before = snapshot(tmp_path)
     place = path if path.startswith("/") or not path else str(tmp_path / path)
-    words = ["predict", str(tmp_path / "data.csv"), "--test", str(tmp_path / "data.csv"), "--target", "y", "--infinite"]
+    words = [command, str(tmp_path / "data.csv"), "--test", str(tmp_path / "data.csv"), "--target", "y"]
     result = CliRunner().invoke(group, [*words, option, place])
     assert isinstance(result.exception, DeriveError | OutputError), result.exception
     assert snapshot(tmp_path) == before
