@@ -110,8 +110,10 @@ def _solve_kappa(lam: Array, count: Array, n: float, ridge: float, points: float
         return 0.0
 
     def excess(kappa: float) -> float:
-        total = float(count @ (lam / (lam + kappa)))
-        return total + (ridge / kappa) * (1 - total / points) - n
+        if np.isinf(points):
+            return float(count @ (lam / (lam + kappa))) + ridge / kappa - n
+        unlearned = float(count @ (kappa / (lam + kappa)))  # not M - learned, which is lost to rounding where n = M
+        return (points - n) - unlearned + (ridge / kappa) * unlearned / points
 
     low, high = np.log(1e-300), np.log((float(count @ lam) + ridge) / n * 4 + 1e-300)
     for _ in range(400):
@@ -126,7 +128,7 @@ def _solve_kappa(lam: Array, count: Array, n: float, ridge: float, points: float
 
 
 def _overfitting(L: Array, count: Array, n: float, ridge: float, points: float) -> float:
-    if n == 0:
+    if n in (0, points):  # nothing, or everything, is sampled: nothing is left to chance
         return 1.0
     squares = float(count @ L**2)
     if ridge == 0 or np.isinf(points):

@@ -135,3 +135,12 @@ def test_refusals():
         learnability([1.0, -1.0], 1)
     with pytest.raises(NumericError, match="two trials"):
         measure_learnability(hypercube(np.exp, 3), 2, trials=1)
+
+
+@pytest.mark.parametrize("ridge", [1e-6, 1.0, 100.0])
+def test_all_points_sampled_leaves_nothing_to_chance(ridge):
+    """Ridge regression on the whole space is exact: each mode is damped by lambda/(lambda + ridge/M)."""
+    eigenvalues = np.array([1e9, 3.0, 1.0, 1.0, 0.2, 1e-9, 0.0, 0.0])
+    found = learnability(eigenvalues, len(eigenvalues), ridge)
+    assert np.allclose(found.learnabilities, eigenvalues / (eigenvalues + ridge / 8), rtol=1e-12, atol=0)
+    assert found.overfitting == 1
