@@ -62,7 +62,8 @@ class PredictionTable(TableResult):
             "parts": dict(self.parts),
             "notes": list(self.notes),
         }
-        asked = {"time": self.time, "covariance": self.covariance, "ntk_change": self.ntk_change}
+        times = list(self.time) if isinstance(self.time, tuple) else self.time
+        asked = {"time": times, "covariance": self.covariance, "ntk_change": self.ntk_change}
         found |= {name: value for name, value in asked.items() if value is not None}
         return found if self.test_loss is None else {**found, "test_loss": dict(self.test_loss)}
 
