@@ -1,1 +1,1 @@
-"""What `derive` and `numeric` both ask of the operating system: files written safely, cache folders of our own."""
+"""What `derive` and `numeric` both need and neither owns: files written safely, cache folders of our own, axes."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import sympy as sp
 
@@ -13,6 +14,9 @@ from derive.numbers import exact
 from derive.results import Result, cell, tex
 from derive.steps import Step, Words
 from derive.symbols import C_W, C_b
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 SCALE_INVARIANT = "scale-invariant"
 ZERO = "K*=0"
@@ -93,3 +97,10 @@ class Criticality(Result):
             rows = [(*map(cell, (p.K_star, p.C_W, p.C_b)), p.stability) for p in self.points]
             shown.append(Table((cell(K_STAR), cell(C_W), cell(C_b), "stability"), tuple(rows)))
         return (*shown, Text(self.reason))
+
+    def plot(self, axes: Axes | None = None) -> Axes:
+        """The phase diagram: C_W and C_b, ordered and chaotic phases, the critical points."""
+        from derive.critical.phase_diagram import phase_diagram
+        from derive.critical.phase_picture import draw_phases
+
+        return draw_phases(phase_diagram(self), axes)

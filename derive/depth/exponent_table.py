@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import sympy as sp
 
@@ -33,6 +34,9 @@ from derive.notation import CHI_PERP, K_STAR, P_PERP, SIGMA, SIGMA_0, TensorSymb
 from derive.results import Result, cell
 from derive.steps import Words, equal, relation, said, words
 from derive.symbols import K, ell
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 GENERIC = {"generic": False, "generic odd": True}
 """Names that stand for any smooth activation with sigma(0) = 0, its Taylor coefficients symbolic."""
@@ -94,6 +98,12 @@ class ExponentTable(Result):
         )
         ratio_table = Table(("ratio times n", "exponent", "log power", "coefficient"), ratio_rows)
         return (Table(head, tuple(rows), caption), ratio_table, *map(Text, self.notes))
+
+    def plot(self, axes: Axes | None = None) -> Axes:
+        """n times every dimensionless ratio against depth, on the given Matplotlib axes or new ones."""
+        from derive.depth.exponent_picture import draw_exponents
+
+        return draw_exponents(self, axes)
 
     def __str__(self) -> str:
         head = (

@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import sympy as sp
 
 from derive.activations import Activation
 from derive.activations import activation as read
 from derive.activations.builtin import BUILTIN
+from derive.activations.sampled import HIGHEST, sampled
 from derive.cache import recall
 from derive.critical import criticality
 from derive.critical.phase_diagram import PHASES, phase_diagram
@@ -31,7 +31,6 @@ from derive.errors import DeriveError
 from derive.explorer.mathml import mathml, tensor_mathml
 from derive.given import not_negative
 from derive.reports.tex import brief
-from derive.symbols import z
 
 DEEPEST = 1000
 """Layers that the page can ask for; the slider ends earlier."""
@@ -95,16 +94,8 @@ def _activation(sigma: Activation, question: Question, progress: Progress) -> Js
         "builtin": sigma.name in BUILTIN,
         "formula": mathml(sigma.expression),
         "z": _plain(points),
-        "curves": [_plain(np.clip(_sampled(sigma, order, points), -6, 6)) for order in range(3)],
+        "curves": [_plain(np.clip(sampled(sigma, order, points), -HIGHEST, HIGHEST)) for order in range(3)],
     }
-
-
-def _sampled(sigma: Activation, order: int, points: np.ndarray) -> np.ndarray:
-    """A derivative's regular part."""
-    erf = np.vectorize(math.erf, otypes=[float])
-    function = sp.lambdify(z, sigma.derivative(order), modules=[{"erf": erf}, "numpy"])
-    with np.errstate(all="ignore"):  # both branches of a piecewise formula are evaluated everywhere
-        return np.broadcast_to(np.asarray(function(points), dtype=float), points.shape)
 
 
 def _criticality(sigma: Activation, question: Question, progress: Progress) -> Json:

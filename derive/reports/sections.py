@@ -106,7 +106,7 @@ def criticality_section(sigma: Activation, found: Criticality) -> Section:
                 blocks.append(Equation(equal(symbol, number).latex(), "Exact."))
     blocks += proved(sigma)
     blocks.append(Steps("How they were found", tuple(block for step in found.steps for block in blocks_of(step))))
-    if (picture := phase_figure(sigma, found)) is not None:
+    if (picture := phase_figure(found)) is not None:
         blocks.append(picture)
     blocks.append(Code("found = a.criticality()\nprint(*found.points, *found.steps, sep='\\n')"))
     return Section("Criticality", tuple(blocks))

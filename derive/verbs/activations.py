@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import sympy as sp
 
 from derive.activations import BUILTIN
 from derive.activations import Activation as Definition
 from derive.activations import activation as define
+from derive.activations.sampled import draw_activation
 from derive.critical import Criticality, FixedPoints, criticality, fixed_points
 from derive.depth import Asymptotics, ExponentTable, asymptotics, exponents
 from derive.given import Number
@@ -23,6 +25,9 @@ from derive.notation import K_STAR, SIGMA_Z, text
 from derive.results import Result, cell
 from derive.steps import Words, equal
 from derive.symbols import C_W, C_b
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -60,6 +65,10 @@ class Activation(Definition):
     ) -> Asymptotics:
         """The large-depth series of one tensor."""
         return asymptotics(self, tensor, order, learning_rates, point, lambda_b, lambda_W, plateau)
+
+    def plot(self, axes: Axes | None = None) -> Axes:
+        """sigma and its first two derivatives, on the given Matplotlib axes or new ones."""
+        return draw_activation(self, axes)
 
     def robustness(self, learning_rates: str = "equivalence", point: int = 0) -> Behaviour:
         """How Theta(-+)/Theta(++) - 1 of a nearby test input behaves with depth."""

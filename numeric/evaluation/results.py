@@ -20,6 +20,7 @@ from numeric.shapes import FourPoint, Kernel, Tensor
 
 if TYPE_CHECKING:
     import pandas
+    from matplotlib.axes import Axes
 
 
 class Tensors:
@@ -153,6 +154,12 @@ class Flow(Tensors):
     def kept(self) -> dict[int, Mapping[str, jax.Array]]:
         """The tensors of every layer that was kept, by its number."""
         return dict(self._layers)
+
+    def plot(self, tensor: str = "K", axes: Axes | None = None) -> Axes:
+        """A tensor of each input against the layers, on the given Matplotlib axes or new ones; K with its 1/n band."""
+        from numeric.evaluation.picture import draw_flow
+
+        return draw_flow(self, tensor, axes)
 
     def save(self, path: str | Path) -> Path:
         """Write the flow to an npz file, which `numeric.load` reads: arrays and text, no pickle."""

@@ -18,6 +18,7 @@ from numeric.spectra.selfconsistent import LearnabilityPrediction
 from numeric.studies.data_kernel import DataFit
 from numeric.studies.linearization import Summary
 from numeric.studies.scale import ScaleSummary
+from numeric.trained.picture import draw_prediction
 from numeric.trained.prediction import Prediction
 
 LABELS = {
@@ -105,30 +106,10 @@ def learnability_figure(
 
 
 def prediction_figure(p: Prediction, targets: Sequence[str], finite: bool, title: str, path: Path) -> None:
-    """Means of trained networks with the ensemble's spread: over the test inputs, or against many times."""
-    times = p.time if isinstance(p.time, np.ndarray) else None
+    """Means of trained networks with the ensemble's spread, one panel a target."""
     figure = Figure(figsize=(4.5 * len(targets), 4), layout="constrained")
-    shape = (-1, len(p.test), len(targets))
-    infinite = p.mean_infinite.reshape(shape)
-    spread = np.sqrt(np.maximum(np.diagonal(p.covariance_infinite, axis1=-2, axis2=-1), 0)).reshape(shape[:2])
     for k, (axes, name) in enumerate(zip(np.ravel(figure.subplots(1, len(targets))), targets)):
-        if times is not None:
-            order = np.argsort(times)
-            for row in range(len(p.test)):
-                line = axes.plot(times[order], infinite[order, row, k], "--", lw=1)[0]
-                low, high = infinite[:, row, k] - spread[:, row], infinite[:, row, k] + spread[:, row]
-                axes.fill_between(times[order], low[order], high[order], color=line.get_color(), alpha=0.12)
-                if finite:
-                    axes.plot(times[order], p.mean.reshape(shape)[order, row, k], color=line.get_color())
-            axes.set_xlabel("time" if p.algorithm.continuous else "steps")
-        else:
-            rows = np.arange(len(p.test))
-            axes.errorbar(rows, infinite[0, :, k], spread[0], fmt="o", mfc="none", capsize=3, label="infinite width")
-            if finite:
-                axes.plot(rows, p.mean.reshape(shape)[0, :, k], "x", label="with the order 1/n")
-            axes.set_xlabel("test input")
-            axes.legend()
-        axes.set_ylabel(name)
+        draw_prediction(p, axes, k, finite).set_ylabel(name)
     figure.suptitle(title)
     _save(figure, path)
 

@@ -32,6 +32,7 @@ from numeric.trained.stepwise import StepwiseFinite
 
 if TYPE_CHECKING:
     import pandas
+    from matplotlib.axes import Axes
 
 
 @dataclass(frozen=True)
@@ -169,12 +170,23 @@ class Prediction:
         change = self._each(ask) / self.width
         return change[..., 0, 0, :, :] if self.kernel.y.ndim == 1 else change
 
+    @property
+    def has_finite_width(self) -> bool:
+        """Whether the order 1/n can be had: a width, all tensors in the flow, no ridge."""
+        known = self.flow.widths[-1] is not None and not {"R", "S", "T", "U"} - set(self.flow.names)
+        return known and not self.kernel.ridge
+
+    def plot(self, axes: Axes | None = None, output: int = 0, finite: bool | None = None) -> Axes:
+        """Means with the ensemble's spread on the test inputs, or against the times, on Matplotlib axes."""
+        from numeric.trained.picture import draw_prediction
+
+        return draw_prediction(self, axes, output, finite)
+
     def rows(self) -> list[dict[str, float | int]]:
         """One row a test input and output (and time, if there are several): means, standard deviation, 1/n if known."""
         outputs = 1 if self.kernel.y.ndim == 1 else self.kernel.y.shape[1]
         columns = {"mean_infinite": self.mean_infinite}
-        known = self.flow.widths[-1] is not None and not {"R", "S", "T", "U"} - set(self.flow.names)
-        if known and not self.kernel.ridge:
+        if self.has_finite_width:
             columns = {"mean": self.mean, **columns}
         table = {name: np.reshape(value, (-1, len(self.test), outputs)) for name, value in columns.items()}
         variance = np.diagonal(self.covariance_infinite, axis1=-2, axis2=-1).reshape(-1, len(self.test))
