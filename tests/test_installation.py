@@ -41,7 +41,7 @@ def test_the_wheel_in_an_empty_environment(built, tmp_path):
     """A fresh venv that sees the dependencies of this one but neither the checkout nor its editable installation."""
     wheel = next(built.glob("*.whl"))
     names = set(zipfile.ZipFile(wheel).namelist())
-    assert {"derive/py.typed", "numeric/py.typed"} <= names
+    assert {"derive/py.typed", "numeric/py.typed", "derive/explorer/page/index.html"} <= names
     assert any(n.startswith("derive/reports/vendor/") for n in names) and any("licenses/LICENSE" in n for n in names)
     run([sys.executable, "-m", "venv", str(tmp_path / "venv")], tmp_path)
     python = tmp_path / "venv" / "bin" / "python"

@@ -61,8 +61,31 @@ class LazyCommands(click.Group):
             formatter.write_dl(list(COMMANDS.items()))
 
 
+SHELLS = ("bash", "zsh", "fish")
+
+
+def _completion(ctx: click.Context, param: click.Parameter, shell: str | None) -> None:
+    """Print the shell's own script, which asks this program what can follow."""
+    if shell is None or ctx.resilient_parsing:
+        return
+    from click.shell_completion import get_completion_class
+
+    kind = get_completion_class(shell)
+    assert kind is not None
+    click.echo(kind(group, {}, "derive", "_DERIVE_COMPLETE").source())
+    ctx.exit()
+
+
 @click.command(cls=LazyCommands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="derive")
+@click.option(
+    "--completion",
+    type=click.Choice(SHELLS),
+    expose_value=False,
+    is_eager=True,
+    callback=_completion,
+    help="Print a script that completes commands, options, activations and tensors; eval it when your shell starts.",
+)
 def group() -> None:
     """The effective theory of deep learning: exact Gaussian calculus, recursions, exponents, predictions."""
 
@@ -71,7 +94,7 @@ def _run() -> int:
     if "NUMERIC_CACHE_DIR" not in os.environ:  # this process is ours: compiled programs are kept for the next one
         with suppress(OSError, ValueError):
             os.environ["NUMERIC_CACHE_DIR"] = str(user_cache())
-    return group.main(standalone_mode=False) or 0
+    return group.main(prog_name="derive", standalone_mode=False) or 0
 
 
 def main() -> None:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import shutil
-import textwrap
 from typing import Any
 
 import click
 
-from derive.cli.output import ask, number, print_json
+from derive.cli.output import ask, number, print_json, terminal
 
 
 @click.command(epilog="Example: derive activations --json")
@@ -19,19 +17,18 @@ def command(as_json: bool) -> None:
     if as_json:
         print_json(entries)
         return
-    rows = [("name", "class", "K*", "C_W", "C_b", "attracts", "sigma(z)")]
+    from rich.table import Column, Table
+
+    headings = ("name", "class", "K*", "C_W", "C_b", "attracts")
+    table = Table(*headings, Column("sigma(z)", overflow="fold"), box=None, pad_edge=False)
     for entry in entries:
         kernel = "any K" if entry["class"] == "scale-invariant" else _brief(entry["K_star"])
         numbers = (kernel, _brief(entry["C_W"]), _brief(entry["C_b"]))
-        rows.append((entry["name"], entry["class"], *numbers, _attracts(entry), entry["text"]))
-    widths = [max(len(row[k]) for row in rows) for k in range(6)]
-    room = max(20, shutil.get_terminal_size().columns - sum(widths) - 2 * len(widths))
-    for row in rows:
-        formula = row[6] if len(row[6]) <= room else row[6][: room - 1] + "…"
-        click.echo("  ".join([*(cell.ljust(width) for cell, width in zip(row, widths)), formula]))
+        table.add_row(entry["name"], entry["class"], *numbers, _attracts(entry), entry["text"])
+    terminal().print(table)
     others = [f"{', '.join(entry['aliases'])} = {entry['name']}" for entry in entries if entry["aliases"]]
     notes = f"Other names: {'; '.join(others)}. Names are read in any case, parameters as in leaky_relu(0.1)."
-    click.echo("\n" + textwrap.fill(notes, max(40, shutil.get_terminal_size().columns - 1)))
+    terminal().print("\n" + notes)
 
 
 def _attracts(entry: dict[str, Any]) -> str:

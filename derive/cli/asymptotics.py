@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
-from derive.cli.output import ask, print_json, terminal
-from derive.cli.parameters import ACTIVATION_OR_GENERIC
+from derive.cli.output import ask, ask_latex, print_json, terminal
+from derive.cli.parameters import ACTIVATION_OR_GENERIC, TENSOR
 
 
 @click.command("asymptotics")
 @click.argument("activation", type=ACTIVATION_OR_GENERIC)
-@click.argument("tensor")
+@click.argument("tensor", type=TENSOR)
 @click.option("--order", default=2, show_default=True, help="Powers of 1/l to keep, the leading one included.")
 @click.option("--learning-rates", default="equivalence", show_default=True, help="As in `derive exponents`.")
 @click.option(
@@ -19,6 +21,7 @@ from derive.cli.parameters import ACTIVATION_OR_GENERIC
 @click.option("--lambda-b", default=None, help="A number instead of the symbol lambda_b, e.g. 0.")
 @click.option("--lambda-W", "lambda_W", default=None, help="A number instead of the symbol lambda_W.")
 @click.option("--plateau", is_flag=True, help="Half-stable activations: K stays at K*, exact polynomials in l.")
+@click.option("--latex", is_flag=True, help="The series as an equation, in LaTeX.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(
     activation: str,
@@ -29,6 +32,7 @@ def command(
     lambda_b: str | None,
     lambda_W: str | None,
     plateau: bool,
+    latex: bool,
     as_json: bool,
 ) -> None:
     """The large-depth series of TENSOR (K Theta V G1 D F H1 A B P Q R S T U) at criticality.
@@ -38,17 +42,20 @@ def command(
         derive asymptotics tanh R --order 3
         derive asymptotics relu A --json
     """
-    data = ask(
-        "asymptotics",
-        activation=activation,
-        tensor=tensor,
-        order=order,
-        learning_rates=learning_rates,
-        point=point,
-        lambda_b=lambda_b,
-        lambda_W=lambda_W,
-        plateau=plateau,
-    )
+    question: dict[str, Any] = {
+        "activation": activation,
+        "tensor": tensor,
+        "order": order,
+        "learning_rates": learning_rates,
+        "point": point,
+        "lambda_b": lambda_b,
+        "lambda_W": lambda_W,
+        "plateau": plateau,
+    }
+    if latex:
+        click.echo(ask_latex("asymptotics", **question))
+        return
+    data = ask("asymptotics", **question)
     if as_json:
         print_json(data)
         return

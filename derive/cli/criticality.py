@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from derive.cli.output import ask, number, print_json, terminal
+from derive.cli.output import ask, ask_latex, number, print_json, terminal
 from derive.cli.parameters import ACTIVATION
 
 
@@ -20,14 +20,21 @@ from derive.cli.parameters import ACTIVATION
 @click.option("--C-W", "C_W", metavar="Y", help="Weight variance: with --C-b, the fixed points there.")
 @click.option("--layer", type=click.Choice(("mlp", "residual")), default="mlp", help="The layer's definition.")
 @click.option("--skip", metavar="XI", help="With --layer residual: z' = XI z + b + W sigma(z).")
+@click.option("--latex", is_flag=True, help="The points as a table for a paper (booktabs), in LaTeX.")
 @click.option("--json", "as_json", is_flag=True, help="Everything, as JSON.")
-def command(activation: str, C_b: str | None, C_W: str | None, layer: str, skip: str | None, as_json: bool) -> None:
+def command(
+    activation: str, C_b: str | None, C_W: str | None, layer: str, skip: str | None, latex: bool, as_json: bool
+) -> None:
     """Find all critical points (K*, C_W, C_b) of ACTIVATION with chi_parallel = chi_perp = 1, and their class.
 
     ACTIVATION is a built-in name, a name with parameters such as leaky_relu(slope=1/10), or a formula in z. With --C-b
     and --C-W: the kernel's fixed points at these values, their stability and the correlation depths xi = 1/|log chi|.
     """
-    found = ask("criticality", activation=activation, C_b=C_b, C_W=C_W, layer=layer, skip=skip)
+    question: dict[str, Any] = {"activation": activation, "C_b": C_b, "C_W": C_W, "layer": layer, "skip": skip}
+    if latex:
+        click.echo(ask_latex("criticality", **question))
+        return
+    found = ask("criticality", **question)
     if as_json:
         print_json(found)
     elif "fixed_points" in found:

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from derive.cli.output import ask, print_json
+from derive.cli.output import ask, print_json, terminal
 from derive.cli.parameters import ACTIVATIONS
 
 
@@ -76,27 +76,35 @@ def command(
     if as_json:
         print_json(found)
         return
+    from rich.table import Table
+
     for entry in found["studies"]:
-        click.echo(f"{entry['activation']} ({found['learning_rates']} learning rates, {found['loss']})")
-        click.echo("  depth        bias    variance       total   largest ratio x n      width for 0.1")
+        table = Table(title=f"{entry['activation']} ({found['learning_rates']} learning rates, {found['loss']})")
+        for heading in ("depth", "bias", "variance", "total", "largest ratio x n", "of", "width for 0.1"):
+            table.add_column(heading, justify="right", no_wrap=True)
         for row in entry["rows"]:
-            ratio = (
-                "-" if row["largest_ratio"] is None else f"{row['largest_ratio'][1]:.3g} ({row['largest_ratio'][0]})"
-            )
-            needed = "-" if row["width"] is None else row["width"]
-            losses = "".join(f"{row[part]:12.5g}" for part in ("bias", "variance", "total"))
-            click.echo(f"  {row['depth']:5d}{losses}   {ratio:>20}{needed:>14}")
+            name, size = row["largest_ratio"] or ("-", None)
+            width = "-" if row["width"] is None else str(row["width"])
+            losses = [f"{row[part]:.5g}" for part in ("bias", "variance", "total")]
+            table.add_row(str(row["depth"]), *losses, "-" if size is None else f"{size:.3g}", name, width)
+        terminal().print(table)
         if any("times_n" in row for row in entry["rows"]):
-            click.echo(
-                "\n  to first order in 1/n        n x bias  n x variance   coefficient of L/n"
-                f"   loss at n = {found['width']}"
+            first = Table(title="to first order in 1/n")
+            headings = (
+                "depth",
+                "targets",
+                "n x bias",
+                "n x variance",
+                "coefficient of L/n",
+                f"loss at n = {found['width']}",
             )
+            for heading in headings:
+                first.add_column(heading, justify="right", no_wrap=True)
             for row in entry["rows"]:
                 for name, change in row.get("times_n", {}).items():
                     at = row["total"] + change["total"] / found["width"]
-                    parts = (
-                        f"{change['bias']:14.5g}{change['variance']:14.5g}{change['coefficient_of_L_over_n']:+21.5g}"
-                    )
-                    click.echo(f"  {row['depth']:5d}  {name:12}{parts}{at:19.5g}")
+                    parts = (change["bias"], change["variance"], change["coefficient_of_L_over_n"], at)
+                    first.add_row(str(row["depth"]), name, *(f"{value:.5g}" for value in parts))
+            terminal().print(first)
     for note in found["notes"]:
         click.echo(note)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import click
 
-from derive.cli.output import ask, print_json
+from derive.cli.output import ask, ask_latex, print_json
 from derive.cli.parameters import ACTIVATION, NumbersCommand
 from derive.errors import DeriveError
 
@@ -24,9 +25,17 @@ LONGEST_SHOWN = 1000
 @click.argument("more", nargs=-1, metavar="")
 @click.option("--digits", default=15, show_default=True, help="Significant digits of the number.")
 @click.option("--certify", is_flag=True, help="Add an interval that is proved to hold the number.")
+@click.option("--latex", is_flag=True, help="The expectation as an equation, in LaTeX.")
 @click.option("--json", "as_json", is_flag=True, help="Everything, as JSON.")
 def command(
-    pattern: str, activation: str, K: str | None, more: tuple[str, ...], digits: int, certify: bool, as_json: bool
+    pattern: str,
+    activation: str,
+    K: str | None,
+    more: tuple[str, ...],
+    digits: int,
+    certify: bool,
+    latex: bool,
+    as_json: bool,
 ) -> None:
     """Evaluate <PATTERN> for ACTIVATION: "s0 s1'' z1" is sigma(z_0) sigma''(z_1) z_1.
 
@@ -35,7 +44,17 @@ def command(
     if more and K is None:
         raise DeriveError(f"What does {more[0]!r} mean? The entries of K follow --K.")
     entries = None if K is None else [t.strip() for text in (K, *more) for t in text.split(",") if t.strip()]
-    found = ask("expect", pattern=pattern, activation=activation, K=entries, digits=digits, certify=certify)
+    question: dict[str, Any] = {
+        "pattern": pattern,
+        "activation": activation,
+        "K": entries,
+        "digits": digits,
+        "certify": certify,
+    }
+    if latex:
+        click.echo(ask_latex("expect", **question))
+        return
+    found = ask("expect", **question)
     if as_json:
         print_json(found)
         return

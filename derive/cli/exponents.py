@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from derive.cli.output import ask, print_json, terminal
+from derive.cli.output import ask, ask_latex, print_json, terminal
 from derive.cli.parameters import ACTIVATION_OR_GENERIC
 
 
@@ -26,6 +26,7 @@ from derive.cli.parameters import ACTIVATION_OR_GENERIC
 @click.option("--plateau", is_flag=True, help="Half-stable activations: K stays at K*, exact polynomials in l.")
 @click.option("--C-b", "C_b", default=None, help="With --C-W: the exponential behaviour off criticality instead.")
 @click.option("--C-W", "C_W", default=None, help="With --C-b: the exponential behaviour off criticality instead.")
+@click.option("--latex", is_flag=True, help="Tables for a paper (booktabs), in LaTeX.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(
     activation: str,
@@ -36,6 +37,7 @@ def command(
     plateau: bool,
     C_b: str | None,
     C_W: str | None,
+    latex: bool,
     as_json: bool,
 ) -> None:
     """How every tensor behaves at large depth: coefficient * l^(-exponent) * log(l)^log_power.
@@ -52,17 +54,20 @@ def command(
         derive exponents gelu --plateau
         derive exponents tanh --C-b 0.1 --C-W 1.5
     """
-    data = ask(
-        "exponents",
-        activation=activation,
-        learning_rates=learning_rates,
-        point=point,
-        lambda_b=lambda_b,
-        lambda_W=lambda_W,
-        plateau=plateau,
-        C_b=C_b,
-        C_W=C_W,
-    )
+    question: dict[str, Any] = {
+        "activation": activation,
+        "learning_rates": learning_rates,
+        "point": point,
+        "lambda_b": lambda_b,
+        "lambda_W": lambda_W,
+        "plateau": plateau,
+        "C_b": C_b,
+        "C_W": C_W,
+    }
+    if latex:
+        click.echo(ask_latex("exponents", **question))
+        return
+    data = ask("exponents", **question)
     if as_json:
         print_json(data)
     elif "text" in data:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from derive.cli.output import ask, number, print_json
+from derive.cli.output import ask, ask_latex, number, print_json
 from derive.cli.parameters import ACTIVATION
 
 RULES = ("equivalence", "constant")
@@ -14,8 +14,9 @@ RULES = ("equivalence", "constant")
 @click.argument("activation", type=ACTIVATION)
 @click.option("--learning-rates", type=click.Choice(RULES), default=None, help="Default: both are shown.")
 @click.option("--point", default=0, help="Which critical point, numbered as `derive criticality` lists them.")
+@click.option("--latex", is_flag=True, help="Tables for a paper (booktabs), in LaTeX.")
 @click.option("--json", "as_json", is_flag=True, help="As JSON; for the equivalence principle unless told otherwise.")
-def command(activation: str, learning_rates: str | None, point: int, as_json: bool) -> None:
+def command(activation: str, learning_rates: str | None, point: int, latex: bool, as_json: bool) -> None:
     """How the prediction on a nearby test input of equal norm behaves at large depth L, for ACTIVATION.
 
     Robustness is Theta(-+)/Theta(++) - 1, variance that of the trained output; delta^2 is the separation that survives
@@ -24,6 +25,10 @@ def command(activation: str, learning_rates: str | None, point: int, as_json: bo
     rules = [learning_rates] if learning_rates else list(RULES)
     if as_json:
         rules = rules[:1]
+    if latex:
+        for rule in rules:
+            click.echo(ask_latex("generalization", activation=activation, learning_rates=rule, point=point))
+        return
     found = [ask("generalization", activation=activation, learning_rates=rule, point=point) for rule in rules]
     if as_json:
         print_json(found[0])

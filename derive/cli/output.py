@@ -13,7 +13,7 @@ from derive.cache import recall
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["ask", "number", "print_json", "shown", "terminal"]
+__all__ = ["ask", "ask_latex", "number", "print_json", "shown", "terminal"]
 
 
 def shown(text: str) -> str:
@@ -27,9 +27,9 @@ def shown(text: str) -> str:
 
 def terminal(stderr: bool = False) -> Console:
     """Where tables and notes go: nothing in a text is markup, so that a user's [red] is printed as it is."""
-    from rich.console import Console
+    from derive.cli.tables import FittingConsole
 
-    return Console(stderr=stderr, markup=False, highlight=False)
+    return FittingConsole(stderr=stderr, markup=False, highlight=False)
 
 
 def ask(verb: str, keep: bool = True, **arguments: Any) -> Any:
@@ -44,6 +44,17 @@ def ask(verb: str, keep: bool = True, **arguments: Any) -> Any:
         return getattr(derive, verb)(**arguments).to_json()
 
     return recall(verb, arguments, compute) if keep else compute()
+
+
+def ask_latex(verb: str, **arguments: Any) -> str:
+    """A verb's answer as LaTeX for a paper: equations in their environments, tables with booktabs."""
+
+    def compute() -> str:
+        import derive
+
+        return getattr(derive, verb)(**arguments).latex()
+
+    return recall(f"{verb}, LaTeX", arguments, compute)
 
 
 def print_json(data: Any) -> None:

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import click
+from click.shell_completion import CompletionItem
 
 from derive.cache import recall
 from derive.cli.limits import READING, cpu_limit
@@ -31,6 +32,12 @@ class ActivationName(click.ParamType):
             return value
         return recall("activation", value, lambda: _name(value))
 
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        from derive.activations.builtin import ALIASES, BUILTIN
+
+        names = [*BUILTIN, *ALIASES, *(GENERIC if self.generic else ())]
+        return [CompletionItem(name) for name in names if name.startswith(incomplete)]
+
 
 def _name(text: str) -> str:
     from derive.activations import activation
@@ -39,6 +46,18 @@ def _name(text: str) -> str:
         return activation(text).name
 
 
+class TensorName(click.ParamType):
+    """One of the fifteen; the verb that is asked says which there are."""
+
+    name = "tensor"
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        from derive.network.trees import TENSORS
+
+        return [CompletionItem(name) for name in TENSORS if name.startswith(incomplete)]
+
+
+TENSOR = TensorName()
 ACTIVATION = ActivationName()
 ACTIVATION_OR_GENERIC = ActivationName(generic=True)
 

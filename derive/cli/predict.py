@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -131,6 +132,6 @@ def command(
         console.print(shown(note), style="bold" if note.startswith("Warning") else "dim")
 
 
-def listed(value: float | list[float] | None) -> list[float]:
+def listed(value: float | Sequence[float] | None) -> list[float]:
     """No, one or several numbers as a list."""
-    return [] if value is None else value if isinstance(value, list) else [value]
+    return [] if value is None else list(value) if isinstance(value, Sequence) else [value]

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from derive.cli.output import ask, print_json
+from derive.cli.parameters import TENSOR
 
 LAYER_NAMES = ("mlp", "two-matrices", "input-skip", "residual", "frozen-weights")
 
@@ -15,7 +16,7 @@ LAYER_NAMES = ("mlp", "two-matrices", "input-skip", "residual", "frozen-weights"
     epilog="Example: derive recursion R --single-input --latex. The sums in the other forms are over the labels that "
     "occur in the bracket after them."
 )
-@click.argument("tensor")
+@click.argument("tensor", type=TENSOR)
 @click.option("--single-input", is_flag=True, help="All sample labels equal, sums carried out.")
 @click.option("--equal-widths", is_flag=True, help="n_l = n_{l-1}.")
 @click.option("--layer", type=click.Choice(LAYER_NAMES), default="mlp", help="The layer's definition.")

@@ -95,13 +95,17 @@ def _phases(
     """The kernel goes from K = 1 in the direction of its first change, to the next place where it stops."""
     start = int(np.searchsorted(kernels, 1.0))
     phase = np.zeros((len(biases), len(weights)), dtype=int)
+    columns = np.arange(len(weights))
     for row, bias in enumerate(biases):
         change = bias + weights[:, None] * second - kernels
         up, down = change[:, start:] <= 0, change[:, :start][:, ::-1] >= 0
         above = start + up.argmax(axis=1)
         below = np.where(down.any(axis=1), start - 1 - down.argmax(axis=1), 0)
         grows = change[:, start] > 0
-        place = np.where(grows, above, below)
-        phase[row] = np.where(weights * across[place] > 1, CHAOTIC, ORDERED)
+        left = np.where(grows, np.maximum(above - 1, 0), below)
+        here, there = change[columns, left], change[columns, left + 1]
+        share = np.clip(here / np.where(here == there, 1.0, here - there), 0, 1)  # where it vanishes between
+        slope = across[left] + share * (across[left + 1] - across[left])
+        phase[row] = np.where(weights * slope > 1, CHAOTIC, ORDERED)
         phase[row][grows & ~up.any(axis=1)] = UNBOUNDED
     return phase
