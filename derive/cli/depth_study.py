@@ -84,15 +84,15 @@ def command(
             table.add_column(heading, justify="right", no_wrap=True)
         for row in entry["rows"]:
             name, size = row["largest_ratio"] or ("-", None)
-            width = "-" if row["width"] is None else str(row["width"])
+            needed = "-" if row["width"] is None else str(row["width"])
             losses = [f"{row[part]:.5g}" for part in ("bias", "variance", "total")]
-            table.add_row(str(row["depth"]), *losses, "-" if size is None else f"{size:.3g}", name, width)
+            table.add_row(str(row["depth"]), *losses, "-" if size is None else f"{size:.3g}", name, needed)
         terminal().print(table)
         if any("times_n" in row for row in entry["rows"]):
             first = Table(title="to first order in 1/n")
             headings = (
                 "depth",
-                "targets",
+                "algorithm",
                 "n x bias",
                 "n x variance",
                 "coefficient of L/n",
