@@ -38,14 +38,14 @@ bench: install  # BENCH=--peer also runs neural-tangents, in an environment of i
 	$(BIN)/python bench/run.py $(BENCH)
 
 $(VENV)/.docs: $(VENV)/.installed
-	$(BIN)/pip install --quiet --disable-pip-version-check -e ".[docs]"
+	$(BIN)/pip install --quiet --disable-pip-version-check -e ".[docs,notebooks]"
 	touch $@
 
 docs: $(VENV)/.docs  # the site, with the reports of all built-in activations
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
 	@echo "The site is docs/_build/html/index.html"
 
-notebooks: install  # execute all of them and store their outputs
+notebooks: $(VENV)/.docs  # execute all of them and store their outputs
 	$(BIN)/python notebooks/build.py
 
 clean:

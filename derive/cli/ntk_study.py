@@ -24,6 +24,7 @@ SHORT = {"f_gap": "|f - f_lin|", "ntk_gap": "ΔH/H", "parameter_change": "Δθ",
 @click.option("--networks", default=96, show_default=True, help="Networks of each width.")
 @click.option("--steps", default=120, show_default=True, help="Steps of gradient descent, a multiple of 5.")
 @click.option("--rate", default=0.4, show_default=True, help="Learning rate in units of 1/(largest NTK eigenvalue).")
+@click.option("--loss", type=click.Choice(("mse", "cross-entropy")), default="mse", show_default=True)
 @click.option("--C-b", "C_b", default=0.1, show_default=True, help="Bias variance.")
 @click.option("--C-W", "C_W", type=float, help="Weight variance times width (default: critical).")
 @click.option("--seed", default=0, show_default=True)
@@ -43,6 +44,7 @@ def command(
     networks: int,
     steps: int,
     rate: float,
+    loss: str,
     C_b: float,
     C_W: float | None,
     seed: int,
@@ -60,7 +62,7 @@ def command(
             bar.update(task, completed=done, total=total, description=f"width {width}")
 
         study = derive.ntk_study(
-            activation, widths, depth, networks, steps, rate, C_b, C_W, seed, output, progress=advance
+            activation, widths, depth, networks, steps, rate, loss, C_b, C_W, seed, output, progress=advance
         )
     found: dict[str, Any] = study.to_json()
     if as_json:

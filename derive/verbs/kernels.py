@@ -329,6 +329,7 @@ def ntk_study(
     networks: int = 96,
     steps: int = 120,
     rate: float = 0.4,
+    loss: str = "mse",
     C_b: float = 0.1,
     C_W: float | None = None,
     seed: int = 0,
@@ -337,8 +338,9 @@ def ntk_study(
 ) -> LinearizationStudy:
     """Train networks of several widths: f against f_lin, and how far the NTK and the parameters move.
 
-    Finished networks are kept in the folder `output`; the same call goes on where it stopped. `progress` is called with
-    the networks trained so far, how many there will be, and the width in work.
+    `loss` is "mse" or "cross-entropy" (two classes, one logit). Finished networks are kept in the folder `output`; the
+    same call goes on where it stopped. `progress` is called with the networks trained so far, how many there will be,
+    and the width in work.
     """
     activation = named(activation)
     chosen = tuple(sorted(set(whole_numbers(widths, "--widths"))))
@@ -348,7 +350,16 @@ def ntk_study(
     from numeric.studies.record import Record
 
     study = Study(
-        activation, chosen, depth, networks, steps, rate, C_b=float(C_b), C_W=float(weight_variance), seed=seed
+        activation,
+        chosen,
+        depth,
+        networks,
+        steps,
+        rate,
+        C_b=float(C_b),
+        C_W=float(weight_variance),
+        seed=seed,
+        loss=loss,
     )
     record = Record(study, Path(output))
     total = len(study.widths) * study.networks
@@ -357,7 +368,7 @@ def ntk_study(
         if progress is not None:
             progress(len(record.wanted), total, rows[0].width)
     summaries = summarize(record.wanted, next_order=not study.has_kink)
-    study_figure(summaries, f"{activation}, depth {study.depth}", record.figure)
+    study_figure(summaries, f"{activation}, depth {study.depth}, {loss}", record.figure)
     quantities = {}
     for name, (low, high) in study.expected().items():
         s = summaries[name]

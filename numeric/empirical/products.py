@@ -26,6 +26,8 @@ Array = np.ndarray
 class NTKOperator(KernelOperator):
     """The NTK of `apply(params, X)` on X, acting on (sample, output) rows; the learning rates are `rates`.
 
+    Parameters are taken in double precision, as the solvers' residuals need.
+
     >>> ntk = NTKOperator(lambda w, X: X @ w, jnp.ones(2), jnp.array([[1.0, 0.0], [3.0, 4.0]]))
     >>> ntk.product(np.array([[1.0], [1.0]])).tolist()
     [[4.0], [28.0]]
@@ -40,6 +42,7 @@ class NTKOperator(KernelOperator):
         memory: float = MEMORY,
         progress: bool | None = None,
     ) -> None:
+        params = jax.tree.map(lambda leaf: jnp.asarray(leaf, float), params)
         self.apply, self.params, self.X = apply, params, jnp.asarray(X)
         if self.X.ndim < 1 or len(self.X) == 0:
             raise NumericError("the NTK needs at least one input")
@@ -82,8 +85,8 @@ class NTKOperator(KernelOperator):
         return self.apply(self._unravel(point), X).reshape(len(X), self.outputs)
 
     def _backward(self, X: jax.Array, V: jax.Array) -> jax.Array:
-        _, pull = jax.vjp(lambda p: self._outputs(p, X), self.point)
-        return jax.lax.map(lambda v: pull(v)[0], jnp.moveaxis(V, 2, 0))
+        out, pull = jax.vjp(lambda p: self._outputs(p, X), self.point)
+        return jax.lax.map(lambda v: pull(v.astype(out.dtype))[0], jnp.moveaxis(V, 2, 0))
 
     def _forward(self, X: jax.Array, directions: jax.Array) -> jax.Array:
         _, push = jax.linearize(lambda p: self._outputs(p, X), self.point)

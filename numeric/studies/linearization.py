@@ -31,19 +31,28 @@ from numeric.errors import NumericError
 from numeric.evaluation.flow import flow
 from numeric.given import finite, whole
 from numeric.studies.fit import PowerLaw, power_law
-from numeric.trained.frozen_kernel import FrozenKernelTraining
+from numeric.trained.frozen_kernel import FrozenKernelTraining, squared_loss
 
 Array = np.ndarray
 QUANTITIES = ("f_gap", "ntk_gap", "parameter_change", "trace_change")
 CHECKPOINTS = 5
 
 
+def logistic_loss(f: jax.Array, y: jax.Array) -> jax.Array:
+    """Cross-entropy of two classes with one logit f and labels y = 1 or -1: sum of log(1 + exp(-y f))."""
+    return jnp.sum(jax.nn.softplus(-y * f))
+
+
+LOSSES = {"mse": squared_loss, "cross-entropy": logistic_loss}
+
+
 @dataclass(frozen=True)
 class Study:
     """What is trained: `networks` networks of every width on `train` random inputs with labels +1 and -1.
 
-    `rate` is the learning rate in units of 1/(largest eigenvalue of Theta on the training inputs). The NTK is measured
-    at five times, `steps`/5 apart.
+    The loss is the squared one, or "cross-entropy": that of two classes with one logit, log(1 + exp(-y f)), for which
+    f_lin follows its own recursion. `rate` is the learning rate in units of 1/(largest eigenvalue of Theta on the
+    training inputs). The NTK is measured at five times, `steps`/5 apart.
     """
 
     activation: str
@@ -60,8 +69,11 @@ class Study:
     lambda_b: float = 1.0
     lambda_W: float = 1.0
     seed: int = 0
+    loss: str = "mse"
 
     def __post_init__(self) -> None:
+        if self.loss not in LOSSES:
+            raise NumericError(f"the loss is one of {', '.join(LOSSES)}, not {self.loss!r}")
         whole(self.seed, "The seed", most=2**63 - 1)
         for name, most in (("depth", 1000), ("networks", 10**6), ("steps", 10**6), ("train", 1000), ("test", 1000)):
             whole(getattr(self, name), name, most=most)
@@ -144,7 +156,7 @@ def _trainer(study: Study, width: int, eta: float) -> Callable[[Any], tuple[Any,
     sizes = (study.dimension, *(width,) * (study.depth - 1), 1)
     nets = Networks(study.activation, sizes, study.C_b, study.C_W, study.lambda_b, study.lambda_W)
     X, y = (jnp.asarray(a) for a in study.data())
-    rates = nets.rates()
+    rates, loss = nets.rates(), LOSSES[study.loss]
     root = jax.random.fold_in(jax.random.key(study.seed), width)
 
     def apply(params: Params, inputs: jax.Array) -> jax.Array:
@@ -152,7 +164,7 @@ def _trainer(study: Study, width: int, eta: float) -> Callable[[Any], tuple[Any,
 
     def step(params: Params, _: None) -> tuple[Params, jax.Array]:
         before = apply(params, X)
-        gradient = jax.grad(lambda p: jnp.sum((apply(p, X[: study.train]) - y) ** 2) / 2)(params)
+        gradient = jax.grad(lambda p: loss(apply(p, X[: study.train]), y))(params)
         moved = jax.tree.map(lambda w, g, lam: w - eta * lam * g, params, gradient, rates)
         return moved, before
 
@@ -180,7 +192,11 @@ def _row(study: Study, width: int, eta: float, network: int, trajectory: list[Ar
     _, y = study.data()
     n = study.train
     linear = FrozenKernelTraining(H[0][:n, :n], y, f[0, :n])
-    f_lin = linear.predict(H[0][:, :n], linear.descent_weights(np.arange(len(f)), eta), f[0])
+    if study.loss == "mse":
+        weights = linear.descent_weights(np.arange(len(f)), eta)
+    else:
+        weights = linear.loss_descent_path(len(f) - 1, LOSSES[study.loss], eta)
+    f_lin = linear.predict(H[0][:, :n], weights, f[0])
     gap = float(np.abs(f - f_lin).max())
     drift = float(np.max(np.linalg.norm(H - H[0], axis=(1, 2))) / np.linalg.norm(H[0]))
     trace = float(np.trace(H[-1][:n, :n]) / np.trace(H[0][:n, :n]) - 1)

@@ -18,7 +18,7 @@ class Record:
     """The rows of one study in `folder`. Only `widths` and `networks` may grow when a study is resumed."""
 
     def __init__(self, study: Study, folder: Path) -> None:
-        name = file_stem(study.activation)
+        name = file_stem(study.activation) + ("" if study.loss == "mse" else f"-{study.loss}")
         self.study = study
         self.csv = folder / f"ntk-study-{name}.csv"
         self.settings = folder / f"ntk-study-{name}.json"
@@ -53,7 +53,10 @@ class Record:
         write_file(self.csv, out.getvalue())
 
     def _fixed(self) -> dict[str, Any]:
-        return {k: v for k, v in asdict(self.study).items() if k not in ("widths", "networks")}
+        found = {k: v for k, v in asdict(self.study).items() if k not in ("widths", "networks")}
+        if self.study.loss == "mse":  # as settings were before there was another one
+            del found["loss"]
+        return found
 
     def _load(self) -> list[Row]:
         return earlier_rows(self.csv, self.settings, self.figure, self._fixed(), _row)

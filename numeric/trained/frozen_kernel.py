@@ -127,13 +127,17 @@ class FrozenKernelTraining:
 
     def loss_descent_weights(self, steps: int, loss: Loss, eta: float) -> Array:
         """Representer weights after gradient descent steps of any loss(f, y)."""
-        slope, alpha = self._slope(loss), np.zeros(self.y.size)
+        return self.loss_descent_path(steps, loss, eta)[-1]
+
+    def loss_descent_path(self, steps: int, loss: Loss, eta: float) -> Array:
+        """The same after 0, 1, ..., `steps` steps, along the first axis."""
+        slope, path = self._slope(loss), [np.zeros(self.y.size)]
         finite(eta, "The learning rate", least=0)
         for _ in range(whole(steps, "The number of steps")):
-            alpha = alpha - eta * slope(alpha)
-        if not np.all(np.isfinite(alpha)):
+            path.append(path[-1] - eta * slope(path[-1]))
+        if not np.all(np.isfinite(path[-1])):
             raise NumericError(f"gradient descent diverges at eta = {eta:g}")
-        return alpha.reshape(self.y.shape)
+        return np.stack(path).reshape(-1, *self.y.shape)
 
     def predict(self, k: Array, alpha: Array, f0: Array | float = 0.0) -> Array:
         """f_0(x) + k(x) alpha for test rows k, and any leading time axis of alpha."""

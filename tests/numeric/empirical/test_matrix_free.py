@@ -63,6 +63,16 @@ def test_random_features_have_the_ntk_as_their_mean_and_regress():
     assert gap < 3 * error < 0.5 * np.abs(exact).max()
 
 
+def test_single_precision_parameters_are_taken_in_double():
+    single = jax.tree.map(lambda w: w.astype(jnp.float32), PARAMS)
+    double = jax.tree.map(lambda w: w.astype(float), single)
+    V = np.random.default_rng(0).normal(size=(120, 1))
+    ours = NTKOperator(apply, single, X.astype(jnp.float32), RATES).product(V)
+    assert np.allclose(ours, NTKOperator(apply, double, X, RATES).product(V), rtol=1e-5)
+    fit = linearize(apply, single, RATES).training(X, Y, 0.05, memory=3e5)
+    assert np.allclose(fit.limit(T), linearize(apply, double, RATES).training(X, Y, 0.05).limit(T), atol=1e-5)
+
+
 def test_refusals():
     model = linearize(apply, PARAMS)
     for make, words in (

@@ -24,7 +24,7 @@ def test_one_network_by_hand():
     study = Study("tanh", **SMALL)
     others = {(n, k) for n in (4, 8) for k in range(3)} - {(8, 2)}
     ((row,),) = run(study, others, chunk=2)
-    nets = Networks("tanh", (6, 8, 1), study.C_b, study.C_W)
+    nets = Networks("tanh", (6, 8, 1), study.C_b, study.C_W, study.lambda_b, study.lambda_W)
     params = nets.sample_one(jax.random.fold_in(jax.random.fold_in(jax.random.key(0), 8), 2))
     X, y = study.data()
     eta = study.learning_rate()
@@ -147,3 +147,30 @@ def test_refusals():
         Study("tanh", widths=(8,))
     with pytest.raises(NumericError, match="rate between"):
         Study("tanh", rate=3.0)
+
+
+def test_cross_entropy_against_a_plain_loop():
+    """f and f_lin of one network on the logistic loss, step by step with Jacobians written out."""
+    study = Study("tanh", loss="cross-entropy", **SMALL)
+    others = {(n, k) for n in (4, 8) for k in range(3)} - {(8, 2)}
+    ((row,),) = run(study, others, chunk=2)
+    nets = Networks("tanh", (6, 8, 1), study.C_b, study.C_W, study.lambda_b, study.lambda_W)
+    params = nets.sample_one(jax.random.fold_in(jax.random.fold_in(jax.random.key(0), 8), 2))
+    X, y = study.data()
+    flat, unravel = jax.flatten_util.ravel_pytree(params)
+    rates = jax.flatten_util.ravel_pytree(
+        [(jnp.full(W.shape, a), jnp.full(b.shape, c)) for (W, b), (a, c) in zip(params, nets.rates())]
+    )[0]
+    output = jax.jit(lambda w: nets.output_one(unravel(w), jnp.asarray(X))[0])
+    jacobian = jax.jit(jax.jacrev(output))
+    J, start, eta, n = np.asarray(jacobian(flat)), np.asarray(output(flat)), study.learning_rate(), study.train
+    real, linear, worst = np.asarray(flat), np.asarray(flat), 0.0
+    for _ in range(study.steps + 1):
+        f, f_lin = np.asarray(output(jnp.asarray(real))), start + J @ (linear - np.asarray(flat))
+        worst = max(worst, np.abs(f - f_lin).max())
+        slope = lambda g: -y / (1 + np.exp(y * g[:n]))  # noqa: E731
+        real = real - eta * np.asarray(rates) * (np.asarray(jacobian(jnp.asarray(real)))[:n].T @ slope(f))
+        linear = linear - eta * np.asarray(rates) * (J[:n].T @ slope(f_lin))
+    assert row.f_gap == pytest.approx(worst, rel=1e-8)
+    with pytest.raises(NumericError, match="loss"):
+        Study("tanh", loss="hinge", **SMALL)
