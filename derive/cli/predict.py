@@ -38,6 +38,7 @@ SHORT = {"H1": "H1", "NTK variance": "ΔNTK", "dNTK": "dNTK", "ddNTK-I": "ddI", 
     "--batches", help='Batches of stochastic descent: rows of DATA from 0, e.g. "0,1;2;0,2", again and again.'
 )
 @click.option("--time", help="Steps (or time of the flow) after which training stops; several with commas.")
+@click.option("--ridge", default=0.0, show_default=True, help="Penalty (ridge/2)|θ - θ_0|²; with --infinite.")
 @click.option("--rcond", type=float, help="Leave modes below rcond x the largest eigenvalue untrained.")
 @click.option("--infinite", is_flag=True, help="Infinite width only: no 1/n corrections, any activation, large data.")
 @click.option("--covariance", is_flag=True, help="Also the covariance to order 1/n.")
@@ -62,6 +63,7 @@ def command(
     momentum: float,
     batches: str | None,
     time: str | None,
+    ridge: float,
     rcond: float | None,
     infinite: bool,
     covariance: bool,
@@ -90,6 +92,7 @@ def command(
         momentum=momentum,
         batches=batches,
         time=time,
+        ridge=ridge,
         rcond=rcond,
         infinite=infinite,
         covariance=covariance,

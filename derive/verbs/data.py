@@ -118,6 +118,7 @@ def predict(
     batches: str | Iterable[Iterable[int]] | None = None,
     time: float | str | Iterable[float] | None = None,
     rcond: float | None = None,
+    ridge: float = 0.0,
     infinite: bool = False,
     covariance: bool = False,
     loss: bool = False,
@@ -138,6 +139,8 @@ def predict(
             check_file(place)
     if loss and read.test_targets is None:
         raise DeriveError(f"{test} lacks the column {targets[0]!r}: the loss needs the targets of the test inputs.")
+    if ridge and not infinite:
+        raise DeriveError("The corrections of order 1/n are derived without a ridge: give --infinite with --ridge.")
     if infinite and (covariance or ntk):
         raise DeriveError("The covariance to order 1/n and the NTK's change are of finite width: leave out --infinite.")
     import numpy as np
@@ -167,7 +170,7 @@ def predict(
     )
     y = np.squeeze(read.targets, axis=1) if len(targets) == 1 else read.targets
     when = None if times is None else times[0] if len(times) == 1 else list(times)
-    p = numeric.predict(f, y, range(read.count), rule, time=when, rcond=rcond)
+    p = numeric.predict(f, y, range(read.count), rule, time=when, rcond=rcond, ridge=ridge)
     parts = {"NTK": p.mean_infinite} if infinite else p.parts
     own = {name: np.asarray(getattr(f.parameters, name)) for name in ("C_b", "C_W", "lambda_b", "lambda_W")}
     shown = (f"{name} = {value[0]:.6g}" for name, value in own.items() if np.ptp(value) == 0)
