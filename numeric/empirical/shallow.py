@@ -40,7 +40,10 @@ def shallow_network(activation: Any, w: jax.Array, a: jax.Array, X: jax.Array) -
 
 
 def linearization_bound(activation: Any, w: Any, w0: Any) -> float:
-    """beta/(2 sqrt(m)) |w - w_0|^2, for inputs in the unit ball and second-layer weights within [-1, 1]."""
+    """beta/(2 sqrt(m)) times the squared norm of w - w_0.
+
+    Inputs are in the unit ball and second-layer weights within [-1, 1].
+    """
     w, w0 = np.asarray(w, float), np.asarray(w0, float)
     if w.shape != w0.shape or w.ndim != 2:
         raise NumericError("w and w_0 are the hidden weights, both of shape (width, dimension)")

@@ -109,10 +109,10 @@ class IterativeRegression:
         return rows @ self.alpha + f0
 
     def prediction_bound(self, k_self: Array) -> Array:
-        """What the solver's residual r can do to a prediction at x, proved: sqrt(k(x, x)) |r| / (2 sqrt(ridge)).
+        """What the solver's residual r can do to a prediction at x, proved: sqrt(k(x, x)) norm(r) / (2 sqrt(ridge)).
 
         The change of f is the representer sum of (K + ridge)⁻¹ r, whose norm in the kernel's space is at most
-        max_h sqrt(h)/(h + ridge) |r|. Shape (N_test,) or (N_test, outputs).
+        max_h sqrt(h)/(h + ridge) norm(r). Shape (N_test,) or (N_test, outputs).
         """
         if self.ridge == 0:
             raise NumericError("without a ridge a small residual bounds nothing: the kernel may be nearly singular")
