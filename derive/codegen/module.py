@@ -30,7 +30,7 @@ _DOCSTRING = re.compile(r"[A-Za-z0-9 \n_.,:;=<>()'`+*/^\[\]-]*")
 """What a header may hold: prints of expressions and our own words, no quote, backslash or control character."""
 
 
-def _header(title: str, lines: Sequence[str], body: str, foreign: bool = True) -> str:
+def header(title: str, lines: Sequence[str], body: str, foreign: bool = True) -> str:
     """The module's docstring; the hash is that of all that follows it. Text of our own only is not `foreign`."""
     digest = hashlib.sha256(body.encode()).hexdigest()[:16]
     text = "\n".join([title, "", NOTICE, *lines, f"hash: {digest}", ""])
@@ -53,7 +53,7 @@ def content_hash(source: str) -> str:
 def layer_module() -> str:
     """The module of the layer step, which all activations share."""
     body = "import jax\n\nfrom numeric.subscripts import Step, Values, View, Views\n\n\n" + layer_source()
-    return _header("The layer step: every tensor's recursion as derived from z' = b + W sigma(z).", [], body)
+    return header("The layer step: every tensor's recursion as derived from z' = b + W sigma(z).", [], body)
 
 
 def rule_module() -> str:
@@ -73,7 +73,7 @@ def training_module() -> str:
     listed = "".join(f"    {name},\n" for name in (*names, "Weigh", "Weighted", "einsum"))
     body = f"from numeric.contributions import (\n{listed})\n\n\n" + training_source()
     title = "Training at finite width, as derived from sums over trees and the network's cumulants."
-    return _header(title, [], body, foreign=False)
+    return header(title, [], body, foreign=False)
 
 
 def functionals_module() -> str:
@@ -85,15 +85,13 @@ def functionals_module() -> str:
         f"import jax\n\nfrom numeric.functionals.rules import {names}\n"
         f"from numeric.subscripts import Values, Views\n\n\n{functionals_source()}"
     )
-    return _header(
-        "Residual layers: every functional's recursion as derived from z' = xi z + b + W sigma(z).", [], body
-    )
+    return header("Residual layers: every functional's recursion as derived from z' = xi z + b + W sigma(z).", [], body)
 
 
 def terms_module() -> str:
     """The module of the recursions as tables of terms, for tensors that kinked activations have."""
     body = "from numeric.subscripts import Recursions\n\n" + terms_source(KINKED)
-    return _header(
+    return header(
         "The recursions of the layer step as tables of terms, sums over sample labels kept.", [], body, foreign=False
     )
 
@@ -123,7 +121,7 @@ def activation_module(definition: str | Activation, tensors: Sequence[str] | Non
         head = head[:-1]
     evaluates = ", ".join(closure(tensors)) if tensors is not None else "all fifteen"
     lines = [*textwrap.wrap(f"definition: sigma(z) = {activation.definition}", WIDTH), f"tensors: {evaluates}"]
-    return _header(f"{activation.name}: an activation of the effective theory, as JAX code.", lines, head + body)
+    return header(f"{activation.name}: an activation of the effective theory, as JAX code.", lines, head + body)
 
 
 def _functions_source(activation: Activation, data: dict[str, object]) -> str:

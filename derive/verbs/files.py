@@ -13,6 +13,7 @@ import sympy as sp
 
 from derive.activations import Activation
 from derive.codegen import activation_module, content_hash, write
+from derive.codegen.standalone import standalone_module
 from derive.errors import DeriveError
 from derive.layout import Block, Text
 from derive.lists import names
@@ -40,9 +41,21 @@ class GeneratedModule(Result):
 
 
 def generate(
-    activation: str | sp.Expr | Activation, output: str | Path, tensors: str | Iterable[str] | None = None
+    activation: str | sp.Expr | Activation,
+    output: str | Path,
+    tensors: str | Iterable[str] | None = None,
+    standalone: bool = False,
 ) -> GeneratedModule:
-    """Write a Python module that evaluates the theory of an activation with JAX; pass it to `numeric.flow`."""
+    """Write a Python module that evaluates the theory of an activation with JAX; pass it to `numeric.flow`.
+
+    With `standalone` it imports nothing of ours: its own `flow(depth=..., C_b=..., C_W=...)` gives every tensor of one
+    input at every layer.
+    """
+    if standalone:
+        if tensors is not None:
+            raise DeriveError("A module that stands alone holds all tensors: leave `tensors` out.")
+        source = standalone_module(activation)
+        return GeneratedModule(write(source, str(output)), content_hash(source), source)
     source = activation_module(activation, None if tensors is None else list(names(tensors)))
     return GeneratedModule(write(source, str(output)), content_hash(source), source)
 
