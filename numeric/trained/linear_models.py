@@ -44,3 +44,31 @@ def kernel_regression(kernel: np.ndarray, y: np.ndarray, train: list[int], a: fl
     kernel = np.asarray(kernel)
     modes = modes_of(kernel[np.ix_(train, train)], train, ridge=2 * a)
     return kernel[:, train] @ (modes.inverse @ np.asarray(y))
+
+
+def gaussian_kernel(X: np.ndarray, width: float) -> np.ndarray:
+    """exp(-|x_1 - x_2|²/(2 width²)) of all pairs of inputs (N, n_0): (10.133), whose features are infinitely many.
+
+    >>> gaussian_kernel(np.array([[0.0], [1.0]]), 1.0).round(4)
+    array([[1.    , 0.6065],
+           [0.6065, 1.    ]])
+    """
+    inputs = np.asarray(X, dtype=float)
+    if not width > 0:
+        raise NumericError(f"The width of a Gaussian kernel is a positive number, not {width!r}.")
+    squares = np.sum((inputs[:, None] - inputs[None]) ** 2, axis=-1)
+    return np.exp(-squares / (2 * width**2))
+
+
+def feature_kernel(features: np.ndarray, c: np.ndarray | None = None) -> np.ndarray:
+    """Σ c_ij φ_i φ_j of all pairs of inputs for features (N, n_f): (10.126), (10.139).
+
+    >>> feature_kernel(np.array([[1.0, 2.0], [0.0, 1.0]]), np.array([[1.0, 0.5], [0.5, 2.0]]))
+    array([[11. ,  4.5],
+           [ 4.5,  2. ]])
+    """
+    phi = np.asarray(features, dtype=float)
+    weights = np.eye(phi.shape[1]) if c is None else np.asarray(c, dtype=float)
+    if weights.shape != (phi.shape[1],) * 2 or not np.allclose(weights, weights.T, rtol=1e-12, atol=0):
+        raise NumericError(f"The weights of {phi.shape[1]} features are a symmetric matrix of that size.")
+    return phi @ weights @ phi.T

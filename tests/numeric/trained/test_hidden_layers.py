@@ -9,10 +9,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from numeric import flow
+from numeric import NumericError, flow
 from numeric.ensemble import Networks
-from numeric.trained.hidden import penultimate_update, regularization_tensor, regularized_prediction
+from numeric.trained.algorithms import GradientDescent
+from numeric.trained.hidden import penultimate_update
 from numeric.trained.linear_models import kernel_regression
+from numeric.trained.prediction import predict
+from numeric.trained.regularization import ParameterGroups, regularization_tensor, regularized_prediction
 
 X = np.array([[1.0, 0.2], [-0.3, 0.9], [0.5, 0.5]])
 TRAIN, Y = [0, 1], np.array([[1.0, -0.5], [0.4, 0.8]])
@@ -106,40 +109,93 @@ def test_regularization_tensor():
         assert (np.abs(products.mean(axis=0) - expected) < 4 * error + 5 / WIDTH * np.abs(expected).max()).all()
 
 
+@lru_cache
+def infinite():
+    """The same networks with learning rates of every layer's own; infinite width."""
+    rates = (0.3, 0.5, 0.2), (0.8, 0.6, 1.1)
+    return flow("gelu", X, 3, None, HYPER["C_b"], HYPER["C_W"], *rates, tensors=["K", "Theta"])
+
+
+def test_parameter_groups_make_up_the_ntk_and_the_outputs():
+    """Σ λ M is the NTK; for the last layer q is what it adds, whose moments are C_b and C_W <ss>."""
+    groups, f = ParameterGroups(infinite()), infinite()
+    assert np.abs(np.einsum("g,gab->ab", groups.rates, groups.kernels()) - np.asarray(f.Theta)).max() < 1e-12
+    last = groups.moments([0, 0, 1, 0, 0, 1])
+    for moment in (last.with_z, last.with_itself):
+        assert np.abs(moment - np.asarray(f.K)).max() < 1e-12
+    joint = groups.joint.reshape(7 * 3, 7 * 3)
+    assert np.abs(joint - joint.T).max() < 1e-13
+    assert np.linalg.eigvalsh(joint)[0] > -1e-12
+
+
 def test_regularized_minimum_is_ridge_regression():
-    """With the penalty that decays all parameters alike; for a linear model nothing of the start is left."""
-    gamma = 0.3
-    f = theory()
-    found = regularized_prediction(f, Y, TRAIN, gamma)
+    """With a penalty in proportion to 1/λ the NTK's ridge; for a linear model nothing of the start is left."""
+    gamma, f = 0.3, infinite()
+    rates = [np.asarray(getattr(f.parameters, name)) for name in ("lambda_b", "lambda_W")]
+    found = regularized_prediction(f, Y, TRAIN, *(gamma / rate for rate in rates))
     assert np.abs(found.mean - kernel_regression(np.asarray(f.Theta), Y, TRAIN, a=gamma)).max() < 1e-12
     assert np.linalg.eigvalsh(found.covariance)[0] > -1e-10
-    last = flow("gelu", X, 3, WIDTH, 0.2, 1.4, [0, 0, 0.2], [0, 0, 1.4], tensors=["K", "Theta"])
-    assert np.abs(regularized_prediction(last, Y, TRAIN, gamma).covariance).max() < 1e-12
+    last = flow("gelu", X, 3, None, 0.2, 1.4, [0, 0, 0.2], [0, 0, 1.4], tensors=["K", "Theta"])
+    assert np.abs(regularized_prediction(last, Y, TRAIN, 0.7, 0.2).covariance).max() < 1e-12
+    with pytest.raises(NumericError, match="positive coefficient"):
+        regularized_prediction(f, Y, TRAIN, [0.1, 0.0, 0.1], 0.2)
 
 
-def test_regularized_ensemble_against_wide_linearized_networks():
-    """The penalized minimum of each sampled network's linearization, averaged: mean and covariance."""
-    gamma, (_, z, _) = 0.3, measured()
-    nets, f = networks(), theory()
+def test_early_stopping_alone_is_the_prediction_in_time():
+    f = infinite()
+    for algorithm, time in ((None, 1.3), (GradientDescent(0.2), 7)):
+        p, found = (
+            predict(f, Y, TRAIN, algorithm, time=time),
+            regularized_prediction(f, Y, TRAIN, 0, 0, algorithm, time),
+        )
+        assert np.abs(found.mean[list(p.test)] - p.mean_infinite).max() < 1e-12
+        test = np.ix_(p.test, p.test)
+        assert np.abs(found.covariance[test] - p.covariance_infinite).max() < 1e-12
 
-    @jax.jit
-    def decayed(params):
-        """J θ = Σ θ ∂z/∂θ for each network, and its NTK."""
-        inputs = jnp.asarray(X)
-        slope = jax.vmap(lambda p: jax.jvp(lambda q: nets.output_one(q, inputs), (p,), (p,))[1])(params)
-        return slope, nets.ntk(params, inputs)
 
-    slope, ntk = (np.asarray(x) for x in decayed(nets.sample(jax.random.key(0), COUNT)))
-    H = ntk.transpose(0, 1, 3, 2, 4)[..., TRAIN]
-    start = z - slope
-    block = H[:, :, TRAIN].reshape(COUNT, 4, 4) + 2 * gamma * np.eye(4)
-    weights = np.linalg.solve(block, (start[:, :, TRAIN] - Y.T).reshape(COUNT, 4, 1))
-    ends = start - (H.reshape(COUNT, 2, 3, 4) @ weights[:, None])[..., 0]
-    predicted = regularized_prediction(f, Y, TRAIN, gamma)
-    error = ends.std(axis=0) / np.sqrt(COUNT)
+def test_late_times_with_a_penalty_are_the_end():
+    penalty = [0.2, 0.1, 0.4], [0.3, 0.15, 0.2]
+    end = regularized_prediction(infinite(), Y, TRAIN, *penalty)
+    late = regularized_prediction(infinite(), Y, TRAIN, *penalty, None, 400.0)
+    steps = regularized_prediction(infinite(), Y, TRAIN, *penalty, GradientDescent(0.3), 1500)
+    for other in (late, steps):
+        assert np.abs(other.mean - end.mean).max() < 1e-10
+        assert np.abs(other.covariance - end.covariance).max() < 1e-10
+
+
+@pytest.mark.parametrize("steps", [3, 200])
+def test_regularized_ensemble_against_wide_linearized_networks(steps):
+    """Each sampled network's linearization trained by descent on the penalized loss, parameter by parameter."""
+    nets, eta, count = networks(), 0.25, 300
+    a_b, a_W = np.array(A_B), np.array(A_W)
+
+    def descended(params):
+        inputs, rates = jnp.asarray(X), nets.rates()
+
+        def linear(p):
+            start, slope = jax.jvp(
+                lambda q: nets.output_one(q, inputs), (params,), (jax.tree.map(lambda x, y: x - y, p, params),)
+            )
+            return start + slope
+
+        def loss(p):
+            decay = sum(b * jnp.sum(v**2) + w * u.shape[1] * jnp.sum(u**2) for (u, v), b, w in zip(p, a_b, a_W))
+            return jnp.sum((linear(p)[:, jnp.array(TRAIN)] - Y.T) ** 2) / 2 + decay
+
+        def step(p, _):
+            g = jax.grad(loss)(p)
+            return [(u - eta * r * du, v - eta * s * dv) for (u, v), (du, dv), (r, s) in zip(p, g, rates)], None
+
+        return linear(jax.lax.scan(step, params, None, length=steps)[0])
+
+    ends = np.asarray(jax.jit(jax.vmap(descended))(nets.sample(jax.random.key(5), count)))
+    predicted = regularized_prediction(theory(), Y, TRAIN, a_b, a_W, GradientDescent(eta), steps)
+    error = ends.std(axis=0) / np.sqrt(count)
     assert (np.abs(ends.mean(axis=0) - predicted.mean.T) < 4 * error + 4 / WIDTH).all()
     centered = ends - ends.mean(axis=0)
     products = np.einsum("sia,sib->sab", centered, centered) / 2
-    error = products.std(axis=0) / np.sqrt(COUNT)
+    error = products.std(axis=0) / np.sqrt(count)
     scale = np.abs(predicted.covariance).max()
     assert (np.abs(products.mean(axis=0) - predicted.covariance) < 4 * error + 8 / WIDTH * scale).all()
+    plain = regularized_prediction(theory(), Y, TRAIN, 0, 0, GradientDescent(eta), steps)
+    assert np.abs(plain.mean - predicted.mean).max() > 0.09

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import jax
 import numpy as np
 import pytest
 
 from numeric import flow
+from numeric.ensemble.features import gradient_features, last_layer_features
+from numeric.ensemble.networks import Networks
 from numeric.trained import predict
-from numeric.trained.linear_models import fit_linear, kernel_regression
+from numeric.trained.linear_models import feature_kernel, fit_linear, gaussian_kernel, kernel_regression
 
 X = np.array([[1.0, 0.3], [-0.4, 1.1], [0.7, 0.8]])
 C_b, C_W, lambda_b, lambda_W = 0.2, 1.7, 0.3, 0.8
@@ -66,3 +69,63 @@ def test_the_bias_of_one_training_and_one_test_input(theory):
     y_plus, y_minus = 0.9, 0.5
     bias = predict(theory, [y_plus], train=[0]).mean_infinite[0] - y_minus
     assert bias == pytest.approx((y_plus - y_minus) + (Theta[1, 0] / Theta[0, 0] - 1) * y_plus, rel=1e-10)
+
+
+@pytest.mark.equation("10.134")
+@pytest.mark.equation("10.135")
+@pytest.mark.equation("10.136")
+def test_the_stochastic_kernel_of_the_last_layer_has_the_mean_K(theory):
+    """At one hidden layer the mean is K at every width; the outputs are linear in the features."""
+    nets = Networks("relu", (2, 8, 2), C_b=C_b, C_W=C_W, lambda_b=lambda_b, lambda_W=lambda_W)
+    params = nets.sample(jax.random.key(1), 8000)
+    found = last_layer_features(nets, params, X)
+    kernels = found.kernel()[:, 0, 0]
+    error = kernels.std(axis=0) / np.sqrt(len(kernels))
+    assert np.abs((kernels.mean(axis=0) - np.asarray(theory.K)) / error).max() < 4
+    assert (error < 0.02 * np.abs(theory.K)).all()
+    weight, bias = (np.asarray(x) for x in params[-1])
+    linear = np.einsum("cip,cap->cia", np.concatenate([bias[:, :, None], weight], axis=2), found.values[:, 0])
+    assert np.abs(linear - np.asarray(nets.outputs(params, X))).max() < 1e-12
+    by_hand = C_b + C_W / 8 * np.einsum("ap,bp->ab", found.values[0, 0, :, 1:], found.values[0, 0, :, 1:])
+    assert np.abs(kernels[0] - by_hand).max() < 1e-13
+
+
+@pytest.mark.equation("10.137")
+@pytest.mark.equation("10.138")
+@pytest.mark.equation("10.139")
+@pytest.mark.equation("10.140")
+def test_the_kernel_of_the_gradients_is_the_networks_ntk():
+    """(10.138) written out for two hidden layers, and the weighted kernel against the NTK."""
+    nets = Networks("tanh", (2, 5, 4, 2), C_b=C_b, C_W=C_W, lambda_b=[0.1, 0.2, 0.3], lambda_W=[0.5, 0.8, 1.1])
+    params = nets.sample(jax.random.key(2), 3)
+    found = gradient_features(nets, params, X)
+    assert np.abs(found.kernel() - np.asarray(nets.ntk(params, X))).max() < 1e-12
+    (W1, b1), (W2, b2), (W3, _) = ([np.asarray(x)[1] for x in pair] for pair in params)
+    z1 = W1 @ X.T + b1[:, None]
+    z2 = W2 @ np.tanh(z1) + b2[:, None]
+    slope1, slope2 = 1 - np.tanh(z1) ** 2, 1 - np.tanh(z2) ** 2
+    back = np.einsum("ij,ja,jk,ka->ika", W3, slope2, W2, slope1)  # dz_i/dz1_k
+    first = np.einsum("ika,am->iakm", back, X).reshape(2, 3, -1)
+    assert np.abs(found.values[1][:, :, :10] - first).max() < 1e-12
+    assert np.abs(found.values[1][:, :, 10:15] - back.swapaxes(1, 2)).max() < 1e-12
+    matrix = np.diag(found.weights)
+    for i in range(2):
+        assert (
+            np.abs(feature_kernel(found.values[1][i], matrix) - np.asarray(nets.ntk(params, X))[1, i, i]).max() < 1e-12
+        )
+
+
+@pytest.mark.equation("10.132")
+@pytest.mark.equation("10.133")
+def test_the_gaussian_kernel_is_a_sum_over_features():
+    """Its Taylor series: φ_k = x^k/√k! exp(-x²/2), as many as are needed."""
+    x = np.array([0.3, -0.8, 1.1])
+    order = np.arange(40)
+    factorial = np.cumprod(np.maximum(order, 1.0))
+    features = x[:, None] ** order / np.sqrt(factorial) * np.exp(-(x[:, None] ** 2) / 2)
+    assert np.abs(gaussian_kernel(x[:, None], 1.0) - feature_kernel(features)).max() < 1e-14
+    wide = gaussian_kernel(2.5 * x[:, None], 2.5)
+    assert np.abs(wide - gaussian_kernel(x[:, None], 1.0)).max() < 1e-14
+    y = np.array([1.0, -0.5])
+    model = fit_linear(features[:2], y)(features)[:, 0]
+    assert np.abs(model - kernel_regression(gaussian_kernel(x[:, None], 1.0), y, [0, 1])).max() < 1e-12
