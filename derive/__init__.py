@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from derive.results import Result
     from derive.verbs.activations import Activation, activation
     from derive.verbs.against_depth import depth_study
+    from derive.verbs.algorithms import projectors
     from derive.verbs.certificates import certify
     from derive.verbs.data import predict
     from derive.verbs.depth import asymptotics, criticality, exponents, fixed_points, generalization, starpolation
@@ -55,6 +56,7 @@ _HOMES = {
     "learnability": "derive.verbs.kernels",
     "ntk_study": "derive.verbs.kernels",
     "predict": "derive.verbs.data",
+    "projectors": "derive.verbs.algorithms",
     "recommend": "derive.verbs.design",
     "recursion": "derive.verbs.equations",
     "report": "derive.verbs.files",
@@ -84,6 +86,7 @@ __all__ = [
     "learnability",
     "ntk_study",
     "predict",
+    "projectors",
     "recommend",
     "recursion",
     "report",

@@ -26,6 +26,7 @@ COMMANDS = {
     "generate": "write a JAX module for an activation",
     "predict": "predictions of trained networks on a data set",
     "kernel": "kernel regression on a data set: risks, spectrum, what to label next",
+    "projectors": "what of a training algorithm is left in the trained network at order 1/n",
     "generalization": "robustness and variance on a nearby input, against depth",
     "starpolation": "interpolation and extrapolation between two training inputs",
     "depth-study": "test loss of a data set against depth, as bias and variance",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from derive.cli.output import ask, ask_latex, number, print_json
@@ -12,11 +14,19 @@ RULES = ("equivalence", "constant")
 
 @click.command(epilog="Example: derive generalization tanh --learning-rates constant --json")
 @click.argument("activation", type=ACTIVATION)
-@click.option("--learning-rates", type=click.Choice(RULES), default=None, help="Default: both are shown.")
+@click.option(
+    "--learning-rates",
+    type=click.Choice((*RULES, "last-layer")),
+    default=None,
+    help="last-layer is exact Bayesian inference. Default: the first two are shown.",
+)
 @click.option("--point", default=0, help="Which critical point, numbered as `derive criticality` lists them.")
+@click.option("--unequal-norms", is_flag=True, help="Also inputs of unequal norm, through second order in delta.")
 @click.option("--latex", is_flag=True, help="Tables for a paper (booktabs), in LaTeX.")
 @click.option("--json", "as_json", is_flag=True, help="As JSON; for the equivalence principle unless told otherwise.")
-def command(activation: str, learning_rates: str | None, point: int, latex: bool, as_json: bool) -> None:
+def command(
+    activation: str, learning_rates: str | None, point: int, unequal_norms: bool, latex: bool, as_json: bool
+) -> None:
     """How the prediction on a nearby test input of equal norm behaves at large depth L, for ACTIVATION.
 
     Robustness is Theta(-+)/Theta(++) - 1, variance that of the trained output; delta^2 is the separation that survives
@@ -25,11 +35,12 @@ def command(activation: str, learning_rates: str | None, point: int, latex: bool
     rules = [learning_rates] if learning_rates else list(RULES)
     if as_json:
         rules = rules[:1]
+    options: dict[str, Any] = {"point": point, "unequal_norms": unequal_norms}
     if latex:
         for rule in rules:
-            click.echo(ask_latex("generalization", activation=activation, learning_rates=rule, point=point))
+            click.echo(ask_latex("generalization", activation=activation, learning_rates=rule, **options))
         return
-    found = [ask("generalization", activation=activation, learning_rates=rule, point=point) for rule in rules]
+    found = [ask("generalization", activation=activation, learning_rates=rule, **options) for rule in rules]
     if as_json:
         print_json(found[0])
         return
@@ -43,6 +54,13 @@ def command(activation: str, learning_rates: str | None, point: int, latex: bool
             click.echo(f"  {note}")
         for name in ("robustness", "variance"):
             click.echo(f"  {name:11}{behaviour_line(entry[name])}")
+        for name, text in entry.get("unequal_norms", {}).items():
+            if name != "deviations":
+                click.echo(f"  unequal norms, {name}: {text}")
+                continue
+            for deviation, behaviour in text.items():
+                over = "Theta" if "Theta" in deviation else "K"
+                click.echo(f"    {deviation}/{over:7}{behaviour_line(behaviour)}")
 
 
 def behaviour_line(entry: dict) -> str:

@@ -22,6 +22,8 @@ def command(activation: str, learning_rates: str, point: int, as_json: bool) -> 
         return
     click.echo(f"{activation}: {found['class']}")
     click.echo(f"mean at s x_+ + (1-s) x_-:  {found['mean']}")
+    if found["variance"] is not None:
+        click.echo(f"variance there:  {found['variance']}")
     if found["curvature"] is not None:
         click.echo(f"curvature ddTheta_[0]/Theta_00 at depth L:  {behaviour_line(found['curvature'])}")
     for note in found["notes"]:

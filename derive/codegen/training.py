@@ -31,8 +31,8 @@ from derive.training.solution import (
 )
 from derive.training.trees import Term, Tree, count, expansion, symmetry
 
-CUMULANTS = ("z.z.z.z", "z.z.H", "H.H", "dH.z", "ddI", "ddII")
-"""The products whose cumulants enter a trained network; that of four z counts where the loss is not quadratic."""
+CUMULANTS = ("z.z.H", "H.H", "dH.z", "ddI", "ddII")
+"""The products whose cumulants enter a trained network's mean, covariance and NTK."""
 COMPONENTS = "ijkl"
 
 

@@ -16,7 +16,7 @@ import sympy as sp
 from derive.errors import DeriveError
 from derive.given import number
 from derive.notation import P_PERP
-from derive.symbols import L, ell, lambda_b, lambda_W
+from derive.symbols import C_W, C_b, L, ell, lambda_b, lambda_W
 
 LARGEST_EXPONENT = 100
 
@@ -68,6 +68,23 @@ def power_law(bias: Any, weight: Any) -> LearningRates:
             )
         exponents.append(found)
     return LearningRates(exponents[0], exponents[1], sp.S.Zero, f"power({exponents[0]},{exponents[1]})")
+
+
+@dataclass(frozen=True)
+class LastLayer(LearningRates):
+    """Only the last layer learns, lambda_b^(L) = C_b and lambda_W^(L) = C_W: Theta = K, exact Bayesian inference,
+    PDLT (10.46), (10.48)."""
+
+    @property
+    def expressions(self) -> tuple[sp.Expr, sp.Expr]:
+        last = sp.KroneckerDelta(ell, L)
+        return C_b * last, C_W * last
+
+    def with_exponent(self, p_perp: sp.Expr | None) -> LearningRates:
+        return self
+
+
+LAST_LAYER = LastLayer(sp.S.Zero, sp.S.Zero, sp.S.Zero, "last-layer")
 
 
 def parse_rule(rule: Any) -> LearningRates | None:

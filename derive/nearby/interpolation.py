@@ -8,6 +8,7 @@ ddTheta_[0]/Theta_00 decides.
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -22,6 +23,7 @@ from derive.layout import Block, Equation, Text
 from derive.nearby.angle import K_MINUS, finite_angle
 from derive.nearby.behaviour import Behaviour, quotient
 from derive.nearby.deviation import Deviation
+from derive.nearby.deviation import on_line as along_line
 from derive.nearby.flow import flow_solution
 from derive.network.component import Component
 from derive.notation import PSI
@@ -77,6 +79,51 @@ def interpolation_mean(equal_norms: bool = False) -> sp.Expr:
     return s * y_plus + (1 - s) * y_minus + part.xreplace({name: c for c, name in names.items()})
 
 
+z_plus, z_minus, z_test = sp.symbols("z_+ z_- z_s", real=True)
+"""One network's initial outputs on the two training inputs and at s."""
+
+
+def interpolation_output(equal_norms: bool = False) -> sp.Expr:
+    """One trained network at s, (10.113), (10.114): what training adds to its initial output, linear in z - y.
+
+    >>> interpolation_output(True).subs({z_plus: 0, z_minus: 0, z_test: 0}) == interpolation_mean(True)
+    True
+    """
+    return z_test + interpolation_mean(equal_norms).subs({y_plus: y_plus - z_plus, y_minus: y_minus - z_minus})
+
+
+@lru_cache(maxsize=1)
+def interpolation_variance() -> sp.Expr:
+    """The variance at s for inputs of equal norm, sharper than (10.117): its leading order is delta^4.
+
+    What fluctuates is the part of the initial output that is not linear along the line, so that the kernel's fourth
+    order counts: K = Σ K_mn e_1^m e_2^n between inputs x_0 + e dx/2.
+
+    >>> interpolation_variance()
+    4*s**2*(s - 1)**2*(K_00*ddTheta_0**2 + 4*Theta_00**2*ddddK_22 - 2*Theta_00*ddK_0*ddTheta_0)/Theta_00**2
+    """
+    order, e = sp.Symbol("o"), 2 * s - 1
+    gradient = [sp.diff(interpolation_mean(True), y) for y in (y_plus, y_minus)]
+    scaled = {ZEROTH: order**2 * sp.Symbol("t")}
+    weights = [1, *(-g.xreplace(scaled) for g in gradient)]
+    zeroth, second = Deviation("K", 2, "0"), Deviation("K", 2, "2")
+    # K_20 = ddK_[0]/2 and K_11 = ddK_[2] in the basis of (10.58)-(10.61); odd orders vanish at equal norms
+    known = {Deviation("K", 2, "20"): zeroth / 2, Deviation("K", 2, "11"): second}
+    places, total = (e, 1, -1), sp.S.Zero
+    for i, j in itertools.product(range(3), repeat=2):
+        kernel = sp.Add(
+            *(order**n * along_line("K", (sp.sympify(places[i]), sp.sympify(places[j])), n) for n in (0, 2, 4))
+        )
+        total += weights[i] * weights[j] * kernel.xreplace(known)
+    names = {c: sp.Dummy() for c in sp.expand(total).atoms(Component)}
+    series = sp.Poly(sp.expand(total.xreplace(names)), order)
+    lowest = min(m[0] for m, c in series.terms() if sp.simplify(c) != 0)
+    if lowest != 4:
+        raise DeriveError("the variance of the interpolation does not start at fourth order in delta")
+    back = {dummy: c for c, dummy in names.items()}
+    return sp.factor(series.coeff_monomial(order**4)).xreplace(back).subs(sp.Symbol("t"), ZEROTH)
+
+
 @dataclass(frozen=True)
 class Starpolation(Result):
     """Interpolation (0 <= s <= 1) and extrapolation between two nearby training inputs of equal norm.
@@ -90,6 +137,7 @@ class Starpolation(Result):
     curvature: Behaviour | None
     mean: sp.Expr
     notes: tuple[Words, ...] = ()
+    variance: sp.Expr | None = None
 
     def to_json(self) -> dict[str, object]:
         return {
@@ -97,6 +145,7 @@ class Starpolation(Result):
             "class": self.universality_class,
             "mean": str(self.mean),
             "mean_latex": sp.latex(self.mean),
+            "variance": None if self.variance is None else str(self.variance),
             "curvature": None if self.curvature is None else self.curvature.to_json(),
             "learning_rates": None if self.rates is None else self.rates.rule,
             "notes": [str(note) for note in self.notes],
@@ -104,6 +153,8 @@ class Starpolation(Result):
 
     def blocks(self) -> tuple[Block, ...]:
         shown: list[Block] = [Equation(rf"\bar z(s x_+ + (1-s) x_-) = {sp.latex(self.mean)}")]
+        if self.variance is not None:
+            shown.append(Equation(rf"\mathrm{{Var}}[z(s x_+ + (1-s) x_-)] = {sp.latex(self.variance)}"))
         if self.curvature is not None:
             shown.append(Equation(rf"\delta\delta\Theta_{{[0]}}/\Theta_{{00}} = {self.curvature.latex()}"))
         return (*shown, *map(Text, self.notes))
@@ -121,16 +172,16 @@ def starpolation(
     if sigma.scale_invariant is not None:
         if sigma.scale_invariant[0] == sigma.scale_invariant[1]:
             note = words("Deep linear networks interpolate linearly, exactly and at every depth: (10.104).")
-            return Starpolation(sigma.name, "scale-invariant", None, None, s * y_plus + (1 - s) * y_minus, (note,))
+            line = s * y_plus + (1 - s) * y_minus
+            return Starpolation(sigma.name, "scale-invariant", None, None, line, (note,), sp.S.Zero)
         return _at_finite_angle(sigma, learning_rates)
     solved = flow_solution(sigma, learning_rates, point)
     zeroth, ntk = solved.tensor("ddTheta_0"), solved.tensor("Theta")
     if not zeroth.exists:
         raise DeriveError(f"the curvature of {sigma.name} does not exist: {zeroth.reason}")
     curvature = quotient(zeroth, ntk, sp.S.One)
-    return Starpolation(
-        sigma.name, solved.problem.universality_class, solved.rates, curvature, interpolation_mean(True)
-    )
+    mean, variance = interpolation_mean(True), interpolation_variance()
+    return Starpolation(sigma.name, solved.problem.universality_class, solved.rates, curvature, mean, (), variance)
 
 
 def _at_finite_angle(sigma: Activation, learning_rates: Any) -> Starpolation:

@@ -1,26 +1,58 @@
 r"""One training and one nearby test input: robustness (10.57), (10.62), (10.65), (10.78), (10.81), (10.94), and
-variance (10.63), (10.66), (10.95) of the trained infinite-width network against its depth, for every class."""
+variance (10.63), (10.66), (10.95) of the trained infinite-width network against its depth, for every class.
+
+Where only the last layer learns, Theta = K, they are those of exact Bayesian inference (footnotes 31, 37).
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 import sympy as sp
 
 from derive.activations import Activation
 from derive.activations import activation as make_activation
-from derive.depth.learning_rates import LearningRates
+from derive.depth.learning_rates import LAST_LAYER, LearningRates
 from derive.depth.result import exact_entry
+from derive.errors import DeriveError
 from derive.layout import Block, Equation, Text
-from derive.nearby.angle import finite_angle
+from derive.nearby.angle import finite_angle, psi_series
 from derive.nearby.behaviour import Behaviour, quotient
 from derive.nearby.deviation import Deviation, on_signs
 from derive.nearby.flow import flow_solution
 from derive.nearby.kinked import kinked_flow
 from derive.network.component import Component
+from derive.notation import PSI
 from derive.results import Result
-from derive.steps import Verbatim, Words, said
-from derive.symbols import L, ell
+from derive.steps import Verbatim, Words, said, words
+from derive.symbols import K, L, ell
+
+
+@dataclass(frozen=True)
+class UnequalNorms:
+    """Inputs of unequal norm: robustness and variance through second order in delta, and each deviation's behaviour.
+
+    The first order is that of dTheta_[1]/Theta_00, (10.65); `deviations` are over K or Theta at the output, in units
+    of the constants that the first layer fixes.
+    """
+
+    robustness: sp.Expr
+    variance: sp.Expr
+    deviations: Mapping[str, Behaviour]
+
+    def to_json(self) -> dict[str, object]:
+        return {
+            "robustness": str(self.robustness),
+            "variance": str(self.variance),
+            "deviations": {name: behaviour.to_json() for name, behaviour in self.deviations.items()},
+        }
+
+    def blocks(self) -> tuple[Block, ...]:
+        return (
+            Equation(rf"\Theta_{{-+}}/\Theta_{{++}} - 1 = {sp.latex(self.robustness)}"),
+            Equation(rf"\mathrm{{Var}} = {sp.latex(self.variance)}"),
+        )
 
 
 @dataclass(frozen=True)
@@ -35,10 +67,11 @@ class Generalization(Result):
     robustness: Behaviour
     variance: Behaviour
     notes: tuple[Words, ...] = ()
+    unequal: UnequalNorms | None = None
 
     def to_json(self) -> dict[str, object]:
         bias, weight = self.rates.expressions
-        return {
+        found: dict[str, object] = {
             "activation": self.activation,
             "class": self.universality_class,
             "p_perp": exact_entry(self.p_perp, self.robustness.digits),
@@ -47,11 +80,14 @@ class Generalization(Result):
             "variance": self.variance.to_json(),
             "notes": [str(note) for note in self.notes],
         }
+        return found if self.unequal is None else {**found, "unequal_norms": self.unequal.to_json()}
 
     def blocks(self) -> tuple[Block, ...]:
+        more = () if self.unequal is None else self.unequal.blocks()
         return (
             Equation(rf"\Theta_{{-+}}/\Theta_{{++}} - 1 = {self.robustness.latex()}"),
             Equation(rf"\mathrm{{Var}} = {self.variance.latex()}"),
+            *more,
             *map(Text, self.notes),
         )
 
@@ -86,14 +122,93 @@ def one_training_input(equal_norms: bool = False) -> tuple[sp.Expr, sp.Expr]:
 
 
 def generalization(
-    activation: Activation | str | sp.Expr, learning_rates: str | LearningRates = "equivalence", point: int = 0
+    activation: Activation | str | sp.Expr,
+    learning_rates: str | LearningRates = "equivalence",
+    point: int = 0,
+    unequal_norms: bool = False,
 ) -> Generalization:
-    """Robustness and variance at large depth.
+    """Robustness and variance at large depth; "last-layer" learning rates are exact Bayesian inference.
 
     >>> print(generalization("tanh"))
     tanh: robustness -4*lambda_W/(lambda_W + 2*lambda_b) * delta^2, variance 4/L * delta^2
+    >>> print(generalization("relu", "last-layer"))
+    relu: robustness -9*pi**2/(2*L**2), variance 9*pi**2*K/L**2
     """
     sigma = make_activation(activation)
+    found = _bayesian(sigma, point) if learning_rates == LAST_LAYER.rule else _trained(sigma, learning_rates, point)
+    return replace(found, unequal=_unequal(sigma, learning_rates, point)) if unequal_norms else found
+
+
+def _unequal(sigma: Activation, learning_rates: str | LearningRates, point: int) -> UnequalNorms | None:
+    """None for scale-invariant activations, whose note has unequal norms at finite angle."""
+    robustness, variance = one_training_input()
+    if sigma.scale_invariant is not None:
+        return None
+    bayesian = learning_rates == LAST_LAYER.rule
+    solved = flow_solution(sigma, "constant" if bayesian else learning_rates, point, equal_norms=False)
+    if bayesian:
+        same = {c: Deviation("K", c.order, c.part) for c in robustness.atoms(Deviation) if c.tensor == "Theta"}
+        same |= {Deviation("Theta", n, part): Deviation("K", n, part) for n, part in ((1, "1"), (2, "0"), (2, "2"))}
+        kernel = {Component("Theta", 0, 0): Component("K", 0, 0)} | same
+        robustness, variance = (sp.expand(e.xreplace(kernel)) for e in (robustness, variance))
+    deviations = {}
+    for name in ("dK_1", "ddK_2", *(() if bayesian else ("dTheta_1", "ddTheta_2"))):
+        tensor = solved.tensor(name)
+        if not tensor.exists:
+            raise DeriveError(f"the deviation {name} of {sigma.name} does not exist: {tensor.reason}")
+        under = solved.tensor("Theta" if "Theta" in name else "K")
+        deviations[name] = quotient(tensor, under, sp.S.One)
+    return UnequalNorms(robustness, variance, deviations)
+
+
+def _bayesian(sigma: Activation, point: int) -> Generalization:
+    """Theta = K, (10.49): footnotes 31 and 37."""
+    told = "Only the last layer learns: exact Bayesian inference, Theta = K."
+    if sigma.scale_invariant is not None:
+        if sigma.scale_invariant[0] == sigma.scale_invariant[1]:
+            note = said("The angle {} is the same in every layer: these are exact at any depth.", PSI)
+            robustness = Behaviour(sp.S.Zero, 0, sp.cos(PSI) - 1)
+            variance = Behaviour(sp.S.Zero, 0, K * sp.sin(PSI) ** 2)
+            return Generalization(
+                sigma.name, "scale-invariant", sp.S.Zero, LAST_LAYER, robustness, variance, (words(told), note)
+            )
+        angle = sp.expand(psi_series(sigma, 1) * ell)
+        return Generalization(
+            sigma.name,
+            "scale-invariant",
+            sp.S.Zero,
+            LAST_LAYER,
+            Behaviour(sp.Integer(2), 0, -(angle**2) / 2),
+            Behaviour(sp.Integer(2), 0, K * angle**2),
+            (words(told),),
+        )
+    solved = flow_solution(sigma, "constant", point)
+    separation, kernel = solved.tensor("ddK_2"), solved.tensor("K")
+    if not solved.tensor("ddTheta_2").exists:  # the kink: an angle, however small, leaves the delta-expansion
+        kinked = kinked_flow(sigma, "constant", point)
+        assert kernel.coefficient is not None and kernel.exponent is not None
+        spread = Behaviour(kernel.exponent + 2, kernel.log_power, sp.simplify(kernel.coefficient * kinked.psi**2))
+        return Generalization(
+            sigma.name,
+            solved.problem.universality_class,
+            kinked.p_perp,
+            LAST_LAYER,
+            Behaviour(sp.Integer(2), 0, sp.simplify(-(kinked.psi**2) / 2)),
+            spread,
+            (words(told),),
+        )
+    return Generalization(
+        sigma.name,
+        solved.problem.universality_class,
+        solved.p_perp,
+        LAST_LAYER,
+        quotient(separation, kernel, sp.Integer(-2)),
+        quotient(separation, None, sp.Integer(4)),
+        (words(told),),
+    )
+
+
+def _trained(sigma: Activation, learning_rates: str | LearningRates, point: int) -> Generalization:
     if sigma.scale_invariant is not None:
         angle = finite_angle(sigma, learning_rates)
         return Generalization(

@@ -102,13 +102,17 @@ def asymptotics(
     return depth.asymptotics(activation, tensor, order, learning_rates, point, lambda_b, lambda_W, plateau)
 
 
-def generalization(activation: Given, learning_rates: str = "equivalence", point: int = 0) -> Generalization:
+def generalization(
+    activation: Given, learning_rates: str = "equivalence", point: int = 0, unequal_norms: bool = False
+) -> Generalization:
     """Robustness and variance of a trained network on a nearby input of equal norm, against depth.
+
+    "last-layer" learning rates are exact Bayesian inference; `unequal_norms` adds inputs of unequal norm.
 
     >>> print(generalization("tanh").variance)
     4/L * delta^2
     """
-    return nearby.generalization(activation, learning_rates, point)
+    return nearby.generalization(activation, learning_rates, point, unequal_norms)
 
 
 def starpolation(activation: Given, learning_rates: str = "equivalence", point: int = 0) -> Starpolation:

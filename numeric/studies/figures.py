@@ -18,8 +18,11 @@ from numeric.spectra.selfconsistent import LearnabilityPrediction
 from numeric.studies.data_kernel import DataFit
 from numeric.studies.linearization import Summary
 from numeric.studies.scale import ScaleSummary
+from numeric.trained.algorithms import Algorithm
 from numeric.trained.picture import draw_prediction
 from numeric.trained.prediction import Prediction
+from numeric.trained.projectors import Projectors
+from numeric.trained.signals import Times
 
 LABELS = {
     "f_gap": r"$\sup_t |f_t - f_t^{\mathrm{lin}}|$",
@@ -133,6 +136,22 @@ def kernel_figure(found: DataFit, y: np.ndarray, title: str, path: Path) -> None
         risk.text(0.5, 0.5, f"cross-validation {found.gcv:.3g} ± {found.gcv_error:.1g}", ha="center")
         risk.set_axis_off()
     figure.suptitle(title)
+    _save(figure, path)
+
+
+def projector_figure(algorithm: Algorithm, h: np.ndarray, time: Times | None, path: Path) -> None:
+    """h² or h³ times the six projectors at equal modes, against the mode's eigenvalue; points at the given ones."""
+    figure = Figure(figsize=(6.5, 4.5), layout="constrained")
+    axes = figure.add_subplot()
+    smooth = np.geomspace(h.min() / 4, h.max() * (1 if time is None else 2), 120)
+    for k, (name, power) in enumerate((("Z_A", 2), ("Z_B", 2), ("Z_IA", 3), ("Z_IB", 3), ("Z_IIA", 3), ("Z_IIB", 3))):
+        for values, style in ((smooth, "-"), (h, "o")):
+            one = [getattr(Projectors(algorithm, np.array([x]), time), name).ravel()[0] * x**power for x in values]
+            label = rf"$h^{power} Z_{{\mathrm{{{name[2:]}}}}}$" if style == "-" else None
+            axes.plot(values, one, style, color=f"C{k}", ms=4, label=label)
+    axes.axhline(0, color="gray", lw=0.5)
+    axes.set(xscale="log", xlabel="eigenvalue h of the training NTK", title=str(algorithm))
+    axes.legend(fontsize=8, ncols=2)
     _save(figure, path)
 
 

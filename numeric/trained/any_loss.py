@@ -45,7 +45,8 @@ class LossPrediction:
 
     `mean` and `mean_infinite` are (N_test, n_L); `errors` are standard errors of the averages over initial outputs,
     zero for a quadrature. For the cross-entropy, `probabilities` are the mean of softmax(z), and with the labels of the
-    test inputs `test_loss` is the mean loss on them.
+    test inputs `test_loss` is the mean loss on them. `parts` and `part_errors` have the coefficients of 1/n by origin:
+    the covariance of initial outputs (G1, V), the NTK's mean (H1, D, F) and variance (A, B), dNTK (P, Q), ddNTKs.
     """
 
     width: float
@@ -53,6 +54,7 @@ class LossPrediction:
     infinite: Values
     coefficients: Values
     parts: Mapping[str, Values]
+    part_errors: Mapping[str, Values]
     infinite_errors: Values
     coefficient_errors: Values
     steps: float
@@ -140,10 +142,14 @@ def predict_loss(
     totals = _Averages(starts)
     first, second = (jnp.asarray(joint.cumulant(name)) for name in ("ddI", "ddII"))
     mean_ntk = jnp.asarray(np.einsum("ij,ab->ijab", np.eye(outputs), theta))
-    directions = jnp.asarray(joint.ntk_directions)
+    directions, metrics = jnp.asarray(joint.ntk_directions), jnp.asarray(joint.metric_directions)
+    kernel_z, G1 = jnp.asarray(joint.K), jnp.asarray(flow.G1)
 
-    def follow(z: jax.Array, dH: jax.Array, ntk: jax.Array) -> tuple[Asked, dict[str, Asked]]:
-        """What is asked of one network at infinite width; its slopes along H, dH, the ddNTKs; its bend along ΔH."""
+    def follow(normal: jax.Array, z: jax.Array, dH: jax.Array, ntk: jax.Array) -> tuple[Asked, dict[str, Asked]]:
+        """What is asked of one network at infinite width, and by how much each contribution of order 1/n changes it."""
+
+        def with_metric(size: jax.Array, direction: jax.Array) -> Asked:
+            return ask(along.frozen(normal @ jnp.linalg.cholesky(kernel_z + size * direction).T, mean_ntk))
 
         def with_ntk(size: jax.Array, direction: jax.Array) -> Asked:
             return ask(along.frozen(z, mean_ntk + size * direction))
@@ -159,23 +165,29 @@ def predict_loss(
         value, mean = jax.jvp(lambda size: with_ntk(size, ntk), (zero,), (jnp.ones(()),))
         others = jax.vmap(lambda unit: slope(with_differentials, unit, zero))(jnp.eye(2))
 
-        def bend(direction: jax.Array) -> Asked:
-            return jax.jvp(lambda at: slope(with_ntk, direction, at), (zero,), (jnp.ones(()),))[1]
+        def bent(ends: Callable[[jax.Array, jax.Array], Asked], ways: jax.Array) -> Asked:
+            """½ Σ of the second derivatives along the ways."""
 
-        bent = jax.tree.map(lambda x: x.sum(axis=0) / 2, jax.vmap(bend)(directions))
-        slopes = {name: {"NTK mean": mean[name], "NTK variance": bent[name]} for name in value}
+            def bend(way: jax.Array) -> Asked:
+                return jax.jvp(lambda at: slope(ends, way, at), (zero,), (jnp.ones(()),))[1]
+
+            return jax.tree.map(lambda x: x.sum(axis=0) / 2, jax.vmap(bend)(ways))
+
+        parts = {
+            "initial outputs": jax.tree.map(jnp.add, slope(with_metric, G1, zero), bent(with_metric, metrics)),
+            "NTK mean": mean,
+            "NTK variance": bent(with_ntk, directions),
+        }
+        slopes = {name: {part: x[name] for part, x in parts.items()} for name in value}
         for name, x in others.items():
             slopes[name] |= {"dNTK": x[0], "ddNTKs": x[1]}
         return value, slopes
 
     run = jax.jit(jax.vmap(follow))
-    for z in starts.chunks():
-        value, slopes = run(z, joint.dntk_mean(z), joint.ntk_mean(z))
-        density = joint.density(z)
+    for normal, z in starts.chunks():
+        value, slopes = run(normal, z, joint.dntk_mean(z), joint.ntk_mean(z))
         for name, x in value.items():
-            own = np.asarray(x)
-            totals.add(name, "infinite", own)
-            totals.add(name, "density", own * density.reshape(-1, *[1] * (own.ndim - 1)))
+            totals.add(name, "infinite", np.asarray(x))
             for part, change in slopes[name].items():
                 totals.add(name, part, np.asarray(change))
     return totals.prediction(float(flow.width), test, until, _notes(algorithm, until, starts, loss))
@@ -217,9 +229,9 @@ class Starts:
     weights: np.ndarray
     drawn: bool
 
-    def chunks(self) -> Iterator[np.ndarray]:
+    def chunks(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         for start in range(0, len(self.z), CHUNK):
-            yield self.z[start : start + CHUNK]
+            yield self.normal[start : start + CHUNK], self.z[start : start + CHUNK]
 
     def mean(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The mean over rows and its standard error.
@@ -313,16 +325,19 @@ class _Averages:
         coefficients: Values = {}
         coefficient_errors: Values = {}
         parts: dict[str, Values] = {}
+        part_errors: dict[str, Values] = {}
         for name, kinds in self.values.items():
             arrays = {part: np.concatenate(chunks) for part, chunks in kinds.items()}
             infinite[name], infinite_errors[name] = self.starts.mean(arrays.pop("infinite"))
-            parts[name] = {part: self.starts.mean(x)[0] for part, x in arrays.items()}
+            found = {part: self.starts.mean(x) for part, x in arrays.items()}
+            parts[name] = {part: mean for part, (mean, _) in found.items()}
+            part_errors[name] = {part: error for part, (_, error) in found.items()}
             coefficients[name], coefficient_errors[name] = self.starts.mean(np.sum(list(arrays.values()), axis=0))
         for name, x in coefficients.items():
             if not np.isfinite(x).all() or not np.isfinite(infinite[name]).all():
                 raise DivergentTraining("Training leaves the range of floating-point numbers: take a smaller rate.")
         return LossPrediction(
-            width, test, infinite, coefficients, parts, infinite_errors, coefficient_errors, steps, notes
+            width, test, infinite, coefficients, parts, part_errors, infinite_errors, coefficient_errors, steps, notes
         )
 
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from numeric.errors import NumericError
+from numeric.evaluation.results import Flow
 from numeric.trained.infinite import kernel_prediction
 
 if TYPE_CHECKING:
@@ -38,6 +38,16 @@ def _errors(flow: Any) -> Mapping[str, float]:
         return {}
 
 
+class _Moved(Flow):
+    """Tensors of an output layer alone, under a flow's names."""
+
+    def __init__(
+        self, widths: tuple[int | None, ...], names: tuple[str, ...], tensors: Mapping[str, np.ndarray]
+    ) -> None:
+        self.widths, self.names = widths, names
+        self.__dict__.update(tensors)
+
+
 def _moved(flow: Any, names: tuple[str, ...], errors: Mapping[str, float], random: np.random.Generator) -> Any:
     tensors = {}
     for name in names:
@@ -45,7 +55,7 @@ def _moved(flow: Any, names: tuple[str, ...], errors: Mapping[str, float], rando
         size = min(errors.get(name, UNKNOWN), 1.0) * float(np.abs(x).max())
         noise = random.uniform(-1, 1, x.shape)
         tensors[name] = x + size * ((noise + noise.T) / 2 if x.ndim == 2 else noise)
-    return SimpleNamespace(widths=flow.widths, width=flow.widths[-1], names=names, **tensors)
+    return _Moved(flow.widths, names, tensors)
 
 
 def prediction_error(p: Prediction, asked: tuple[str, ...]) -> dict[str, float]:

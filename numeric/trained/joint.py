@@ -1,8 +1,8 @@
 """Joint statistics at initialization with all output components written out, for what is not a polynomial in them.
 
-Given the initial outputs z, which are Gaussian at infinite width, the rest has means of order 1/n: E[ΔH|z], E[dH|z] and
-a change of z's own density, the first terms of an Edgeworth series. Arrays carry components first, then samples; all
-are coefficients of 1/n, n the width of the last hidden layer.
+Given the initial outputs z, which are Gaussian at infinite width, the rest has means of order 1/n, E[ΔH|z] and
+E[dH|z], and z's own covariance fluctuates. Arrays carry components first, then samples; all are coefficients of 1/n, n
+the width of the last hidden layer.
 """
 
 from __future__ import annotations
@@ -68,23 +68,11 @@ class JointStatistics:
         return back.T @ back
 
     @cached_property
-    def four(self) -> np.ndarray:
-        return self.cumulant("z.z.z.z")
-
-    def density(self, z: np.ndarray) -> np.ndarray:
-        """n × (the density of initial outputs over the Gaussian one - 1) for rows of z [row, i, a]."""
-        s = z @ self.inverse
-        G1 = np.asarray(self.flow.G1, dtype=float)
-        second = np.einsum("ria,ab,rib->r", s, G1, s) - self.outputs * np.sum(G1 * self.inverse)
-        V, Ki = self.four, self.inverse
-        pair = np.einsum("ijkkabcd,cd->ijab", V, Ki)
-        none = np.einsum("iiab,ab->", pair, Ki)
-        fourth = (
-            np.einsum("ijklabcd,ria,rjb,rkc,rld->r", V, s, s, s, s, optimize=True)
-            - 6 * np.einsum("ijab,ria,rjb->r", pair, s, s, optimize=True)
-            + 3 * none
-        )
-        return second / 2 + fourth / 24
+    def metric_directions(self) -> np.ndarray:
+        """Square roots of the covariance V of the stochastic metric, [k, a, b]: given the hidden layers, outputs are
+        Gaussian with the covariance K + G1/n + ΔG, the same for every component, and E[ΔG ΔG] = V/n."""
+        size = len(self.K)
+        return _roots(np.asarray(self.flow.V, dtype=float).reshape(size**2, size**2), "V").reshape(-1, size, size)
 
     def ntk_mean(self, z: np.ndarray) -> np.ndarray:
         """E[H - Θ | z] for rows of z: H1 and what E[z z ΔH] adds, [row, i, j, a, b]."""
@@ -103,13 +91,17 @@ class JointStatistics:
         """Square roots of the covariance of ΔH: Σ_k v_k v_k is E[ΔH ΔH]; [k, i, j, a, b]."""
         size = (self.outputs * len(self.K)) ** 2
         covariance = self.cumulant("H.H").transpose(0, 1, 4, 5, 2, 3, 6, 7).reshape(size, size)
-        values, vectors = np.linalg.eigh((covariance + covariance.T) / 2)
-        if values[0] < -ROUNDING * max(values[-1], 1e-300):
-            raise NumericError(
-                f"The NTK's covariance has the eigenvalue {values[0]:.2g} beside {values[-1]:.2g}: the flow's A and B "
-                "are not accurate enough."
-            )
-        kept = values > 1e-14 * values[-1] if values[-1] > 0 else values > 0
-        roots = (vectors[:, kept] * np.sqrt(values[kept])).T
         shape = (self.outputs, self.outputs, len(self.K), len(self.K))
-        return roots.reshape(-1, *shape)
+        return _roots(covariance, "A and B").reshape(-1, *shape)
+
+
+def _roots(covariance: np.ndarray, names: str) -> np.ndarray:
+    """Rows r_k with Σ_k r_k r_k the covariance."""
+    values, vectors = np.linalg.eigh((covariance + covariance.T) / 2)
+    if values[0] < -ROUNDING * max(values[-1], 1e-300):
+        raise NumericError(
+            f"A covariance has the eigenvalue {values[0]:.2g} beside {values[-1]:.2g}: the flow's {names} are not "
+            "accurate enough."
+        )
+    kept = values > 1e-14 * values[-1] if values[-1] > 0 else values > 0
+    return (vectors[:, kept] * np.sqrt(values[kept])).T

@@ -161,6 +161,30 @@ def trained() -> list[str]:
     return found
 
 
+def cross_entropy() -> list[str]:
+    make, found = script("trained/make_cross_entropy.py"), []
+    stored = json.loads((HERE / "trained" / "cross_entropy.json").read_text())["runs"]
+    make.PAIRS = {32: 500}
+    fresh = make.run("soft", 32)
+    old = next(r for r in stored if r["name"] == "soft" and r["width"] == 32)
+    for name in ("mean", "probabilities", "test loss"):
+        numbers = [np.array(r[name][key]) for r in (old, fresh) for key in ("value", "error")]
+        found += _pulls(f"cross-entropy, width 32, {name}", *numbers)
+    return found
+
+
+def test_losses() -> list[str]:
+    make, found = script("trained/make_test_loss.py"), []
+    stored = json.loads((HERE / "trained" / "test_loss.json").read_text())["runs"]
+    make.PAIRS = {32: 500}
+    fresh = make.run(3, 32, 1.0)
+    old = next(r for r in stored if (r["depth"], r["width"], r["factor"]) == (3, 32, 1.0))
+    for name in ("loss", "above_frozen", "shift"):
+        numbers = [np.array(r[name][key]) for r in (old, fresh) for key in ("value", "error")]
+        found += _pulls(f"depth 3, width 32, {name}", *numbers)
+    return found
+
+
 def check(entry: dict) -> list[str]:
     """The complaints of one entry's check."""
     if entry["check"].split()[0] in ("pytest", "python"):

@@ -33,6 +33,7 @@ EXAMPLES = {
     "generate": ["linear", "-o", "linear_theory.py"],
     "predict": ["data.csv", "--test", "test.csv", "--target", "y", "--infinite", "--activation", "erf"],
     "kernel": ["data.csv", "--target", "y", "--test", "test.csv", "--activation", "erf", "--ridge", "0.1"],
+    "projectors": ["--eta", "0.3", "--eigenvalues", "0.5,1"],
     "generalization": ["relu"],
     "starpolation": ["relu"],
     "depth-study": ["data.csv", "--test", "test.csv", "--target", "y", "--activations", "relu", "--depths", "2,3"],

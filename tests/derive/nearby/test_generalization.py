@@ -214,3 +214,50 @@ def test_starpolation_of_linear_and_kinked():
     assert starpolation("linear").curvature is None
     assert "K_s" in {x.name for x in starpolation("relu").mean.free_symbols}
     assert L not in starpolation("tanh").curvature.coefficient.free_symbols
+
+
+@pytest.mark.equation("10.46")
+@pytest.mark.equation("10.49")
+def test_last_layer_learning_of_relu():
+    """Theta = K: the angle's own flow, cos psi' = (sin psi + (pi - psi) cos psi)/pi, iterated to depth 20 000."""
+    found = generalization("relu", "last-layer")
+    psi, depth = 1.1, 20_000
+    for _ in range(depth - 1):
+        psi = (
+            np.arccos(min(1.0, (np.sin(psi) + (np.pi - psi) * np.cos(psi)) / np.pi))
+            if psi > 0.05
+            else (psi - psi**2 / (3 * np.pi) + psi**3 / (18 * np.pi**2))
+        )
+    assert float(found.robustness.coefficient) == pytest.approx(depth**2 * -2 * np.sin(psi / 2) ** 2, rel=0.01)
+    assert float(found.variance.coefficient / K) == pytest.approx(depth**2 * np.sin(psi) ** 2, rel=0.01)
+    assert found.robustness.exponent == found.variance.exponent == 2
+    assert "KroneckerDelta" in str(found.to_json()["learning_rates"])
+
+
+def test_last_layer_learning_of_tanh_and_a_kink():
+    """K ~ 1/(2 l) and ddK_[2] = delta^2/l by Gauss-Hermite iteration of K and of chi_perp."""
+    found = generalization("tanh", "last-layer")
+    x, w = np.polynomial.hermite_e.hermegauss(60)
+    w, kernel, separation, depth = w / w.sum(), 1.0, 1.0, 4000
+    for _ in range(depth - 1):
+        z = np.sqrt(kernel) * x
+        separation *= w @ (1 - np.tanh(z) ** 2) ** 2
+        kernel = w @ np.tanh(z) ** 2
+    delta2 = separation * depth
+    assert float(found.robustness.coefficient) * delta2 == pytest.approx(-2 * separation / kernel, rel=0.01)
+    assert float(found.variance.coefficient) * delta2 / depth == pytest.approx(4 * separation, rel=1e-12)
+    kinked = generalization("selu", "last-layer")
+    assert kinked.robustness.exponent == 2 and float(kinked.robustness.coefficient) < 0
+
+
+@pytest.mark.equation("10.65")
+@pytest.mark.equation("10.66")
+def test_unequal_norms_are_told():
+    found = generalization("tanh", unequal_norms=True)
+    assert str(found.unequal.robustness) == "-dTheta_1/Theta_00 - 2*ddTheta_2/Theta_00 + dTheta_1**2/Theta_00**2"
+    entry = found.to_json()["unequal_norms"]["deviations"]
+    assert entry["ddTheta_2"]["coefficient"]["exact"] == "2*lambda_W/(lambda_W + 2*lambda_b)"
+    assert found.unequal.deviations["dTheta_1"].exponent == 1  # decays: the problem is that of equal norms
+    assert generalization("relu", unequal_norms=True).unequal is None
+    bayesian = generalization("tanh", "last-layer", unequal_norms=True).unequal
+    assert str(bayesian.variance) == "4*ddK_2 - dK_1**2/K_00"

@@ -9,7 +9,16 @@ import sympy as sp
 
 from derive.nearby import interpolation_mean
 from derive.nearby.deviation import Deviation
-from derive.nearby.interpolation import on_line, y_minus, y_plus
+from derive.nearby.interpolation import (
+    interpolation_output,
+    interpolation_variance,
+    on_line,
+    y_minus,
+    y_plus,
+    z_minus,
+    z_plus,
+    z_test,
+)
 from derive.network.component import Component
 
 A, C_B, C_W, L_B, L_W, DEPTH = 0.3, 0.2, 1.3, 0.4, 0.9, 3
@@ -207,3 +216,45 @@ def test_deep_linear_networks_interpolate_linearly():
                 T = T + mpmath.matrix([[L_B + L_W * mpmath.fdot(a, b) for b in rows] for a in rows])
             prediction = (T[2, :2] * T[:2, :2] ** -1 * mpmath.matrix([3, -5]))[0]
             assert abs(prediction - (t * 3 + (1 - t) * -5)) < mpmath.mpf(10) ** -30
+
+
+@pytest.mark.equation("10.113")
+@pytest.mark.equation("10.116")
+@pytest.mark.equation("10.117")
+def test_one_network_its_bias_and_the_variance_of_all():
+    """(10.113) for given initial outputs against the exact formula (10.39), and the variance of order delta^4."""
+    with mpmath.workdps(60):
+        x0, direction = [mpmath.mpf(1), mpmath.mpf("0.5"), 0], [0, 0, mpmath.mpf(1)]
+        s, ratios = mpmath.mpf("0.3"), []
+        for k in (2, 3):
+            delta = mpmath.mpf(10) ** -k
+            targets = mpmath.mpf("0.7") + delta, mpmath.mpf("0.7") - 2 * delta
+            exact, values, variance, _ = study(delta, s, x0, direction, targets)
+            points = [[a + p * delta * b / 2 for a, b in zip(x0, direction)] for p in (1, -1, 0)]
+            K, _ = network(points)
+            corners = (K[0, 0] + K[1, 1] + 2 * K[0, 1]) / 4
+            sides = (K[0, 2] + K[1, 2]) / 2
+            found = {Component("K", 0, 0): K[2, 2], Deviation("K", 4, "22"): corners - 2 * sides + K[2, 2]}
+            found[Deviation("K", 2, "0")] = corners - K[2, 2]
+            numbers = {c: sp.Float(str(v), 50) for c, v in (values | found).items()}
+            formula = interpolation_variance().xreplace(numbers).subs(sp.Symbol("s", real=True), sp.Float(s, 50))
+            ratios.append(abs(mpmath.mpf(str(sp.N(formula, 40))) / variance - 1))
+            # one network: initial outputs that are smooth along the line
+            start = [mpmath.mpf("0.4") + p * delta - 3 * p**2 * delta**2 for p in (1, -1, 2 * s - 1)]
+            _, T = network([*points[:2], [s * a + (1 - s) * b for a, b in zip(*points[:2])]])
+            weights = T[2, :2] * T[:2, :2] ** -1
+            trained = start[2] - (weights * mpmath.matrix([start[0] - targets[0], start[1] - targets[1]]))[0]
+            places = dict(zip((z_plus, z_minus, z_test, y_plus, y_minus), (*start, *targets)))
+            derived = (
+                interpolation_output(True)
+                .xreplace(numbers)
+                .subs(
+                    {name: sp.Float(str(v), 50) for name, v in places.items()}
+                    | {sp.Symbol("s", real=True): sp.Float(s, 50)}
+                )
+            )
+            gap = abs(mpmath.mpf(str(sp.N(derived, 40))) - trained)
+            assert gap < 10 * delta**3
+            truth = mpmath.mpf("0.2")
+            assert abs((exact - truth) - (predict(values, s, targets, True) - truth)) < 10 * delta**3
+        assert ratios[1] < 1e-3 and ratios[1] < ratios[0] / 5

@@ -15,6 +15,7 @@ from derive.training import (
     universal,
 )
 from derive.training.projectors import eta, h, projectors, term_weight
+from derive.training.table import POWERS, edge_of_stability, single_input, x
 from derive.training.trees import trees
 
 a, b, c = h("a"), h("b"), h("c")
@@ -133,3 +134,18 @@ def test_symbolic_and_numeric_routes_agree(rule):
 def test_weights_of_one_term():
     term = expansion(("δ",), 2)[0]
     assert sp.simplify(term_weight(GradientFlow(), term) - 1 / (a * (a + b))) == 0
+
+
+@pytest.mark.equation("infinity.171")
+def test_the_edge_of_stability():
+    """η → 2/h: against the product's numbers close to it, by another route (sums of geometric series in floats)."""
+    from numeric.trained.algorithms import GradientDescent as Descent
+    from numeric.trained.projectors import Projectors
+
+    for gap in (1e-4, 1e-6):
+        Z = Projectors(Descent((2 - gap) / 3.0), np.array([3.0]))
+        for name, leading in edge_of_stability().items():
+            value = getattr(Z, name).ravel()[0] * 3.0 ** POWERS[name]
+            assert value == pytest.approx(float(leading.subs(x, 2 - gap)), rel=20 * gap, abs=20 * gap), name
+    assert sorted(name for name, z in edge_of_stability().items() if z.has(x)) == ["Z_A", "Z_IA", "Z_IIA", "Z_IIB"]
+    assert single_input(GradientFlow())["Z_IIA"] == sp.Rational(-1, 6)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import numpy as np
 
+from numeric.evaluation.results import Flow
 
-class Tensors(SimpleNamespace):
+
+class Tensors(Flow):
     """What predictions ask of a flow."""
+
+    def __init__(self, **tensors):
+        self.__dict__.update(tensors)
 
     @property
     def width(self):
