@@ -30,7 +30,7 @@ from rich.table import Table
 import numeric
 from numeric import flow
 from numeric.brackets import PATTERNS, arrangements
-from numeric.brackets.conditioned import families
+from numeric.brackets.series.conditioned import families
 
 PEER = ["neural-tangents==0.6.5", "jax==0.5.3", "jaxlib==0.5.3", "tf2jax==0.3.7"]
 CASES = [

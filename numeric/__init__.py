@@ -13,6 +13,7 @@ configure()
 from derive import __version__  # noqa: E402
 from numeric.errors import MissingTensor, NonFiniteFlow, NumericError  # noqa: E402
 from numeric.evaluation.flow import flow  # noqa: E402
+from numeric.evaluation.kernel_blocks import KernelBlock, KernelMatrices, kernel_blocks, kernel_matrices  # noqa: E402
 from numeric.evaluation.results import Flow, Layer, load  # noqa: E402
 from numeric.trained import GradientDescent, GradientFlow, Prediction, TwoStep, predict  # noqa: E402
 
@@ -37,6 +38,8 @@ __all__ = [
     "Flow",
     "GradientDescent",
     "GradientFlow",
+    "KernelBlock",
+    "KernelMatrices",
     "Layer",
     "MissingTensor",
     "Networks",
@@ -50,6 +53,8 @@ __all__ = [
     "empirical_ntk",
     "flow",
     "keep_compiled",
+    "kernel_blocks",
+    "kernel_matrices",
     "learnability",
     "linearize",
     "load",

@@ -13,9 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from numeric.brackets import Pattern, entries
 
@@ -30,9 +32,9 @@ class Rows:
     count: int
 
 
-def _labels(letter: str, rank: int, size: int, rows: Rows | None) -> jax.Array:
+def _labels(letter: str, rank: int, size: int, rows: Rows | None, xp: Any = jnp) -> jax.Array:
     """The labels that a letter runs over, laid out along its axis."""
-    labels = jnp.arange(size) if letter != "a" or rows is None else rows.start + jnp.arange(rows.count)
+    labels = xp.arange(size) if letter != "a" or rows is None else rows.start + jnp.arange(rows.count)
     return labels.reshape([-1 if axis == letter else 1 for axis in AXES[:rank]])
 
 
@@ -46,13 +48,14 @@ class View:
 
     def __getitem__(self, letters: str) -> jax.Array:
         x = self.array
+        xp = np if isinstance(x, np.ndarray) else jnp
         if len(set(letters)) < len(letters):
-            return x[tuple(_labels(letter, self.rank, x.shape[0], self.rows) for letter in letters)]
+            return x[tuple(_labels(letter, self.rank, x.shape[0], self.rows, xp) for letter in letters)]
         if self.rows is not None and "a" in letters:
             x = jax.lax.dynamic_slice_in_dim(x, self.rows.start, self.rows.count, letters.index("a"))
         order = sorted(letters)
-        x = jnp.transpose(x, [letters.index(letter) for letter in order])
-        return jnp.expand_dims(x, [axis for axis, letter in enumerate(AXES[: self.rank]) if letter not in order])
+        x = xp.transpose(x, [letters.index(letter) for letter in order])
+        return xp.expand_dims(x, [axis for axis, letter in enumerate(AXES[: self.rank]) if letter not in order])
 
 
 @dataclass(frozen=True)

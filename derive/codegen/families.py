@@ -2,14 +2,16 @@
 
 >>> from derive.activations import activation
 >>> family(activation("gelu"))
-{'family': 'gaussian-erf', 'parity': 0, 'erf_form': ((), (0.0, 1.0), 1.0)}
+{'calculus': Known(name='Erf', arguments=((), (0.0, 1.0), 1.0)), 'parity': 0}
 >>> family(activation("sin"))
-{'family': 'exponential', 'parity': -1, 'exponentials': ((0.5j, -1j), (-0.5j, 1j))}
+{'calculus': Known(name='Exponentials', arguments=(((0.5j, -1j), (-0.5j, 1j)),)), 'parity': -1}
 >>> family(activation("tanh"))
-{'family': 'mehler', 'parity': -1, 'strip': 1.5707963267948966}
+{'parity': -1, 'strip': 1.5707963267948966}
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import mpmath
 import sympy as sp
@@ -19,6 +21,14 @@ from derive.activations.features import features
 from derive.codegen.stable import expand_primitives, rewrite
 from derive.errors import FormulaError
 from derive.symbols import z
+
+
+class Known(NamedTuple):
+    """What is known of an activation in closed form: a calculus of `numeric.brackets`, and what it is made with."""
+
+    name: str
+    arguments: tuple[object, ...]
+
 
 SHARP = 6.0
 """Features with this rate and above are data of the generated module: float64 rules must be told where they are."""
@@ -37,14 +47,14 @@ def _family(activation: Activation) -> dict[str, object]:
         return _kinked(activation, parity)
     expression = activation.pieces[0]
     if activation.is_polynomial:
-        return {"family": "polynomial", "parity": parity, "polynomial": _coefficients(expression)}
+        return {"calculus": Known("Polynomial", (_coefficients(expression),)), "parity": parity}
     erf_form = _erf_form(expression)
     if erf_form is not None:
-        return {"family": "gaussian-erf", "parity": parity, "erf_form": erf_form}
+        return {"calculus": Known("Erf", erf_form), "parity": parity}
     exponentials = _exponentials(expression)
     if exponentials is not None:
-        return {"family": "exponential", "parity": parity, "exponentials": exponentials}
-    return {"family": "mehler", "parity": parity, "strip": strip(expression)}
+        return {"calculus": Known("Exponentials", (exponentials,)), "parity": parity}
+    return {"parity": parity, "strip": strip(expression)}
 
 
 def _kinked(activation: Activation, parity: int) -> dict[str, object]:
@@ -53,9 +63,9 @@ def _kinked(activation: Activation, parity: int) -> dict[str, object]:
         raise FormulaError(f"The numeric flow takes activations whose only kink is at z = 0; this one has {where}.")
     slopes = activation.scale_invariant
     if slopes is not None:
-        return {"family": "piecewise-linear", "parity": parity, "slopes": (float(slopes[0]), float(slopes[1]))}
+        return {"calculus": Known("PiecewiseLinear", (float(slopes[0]), float(slopes[1]))), "parity": parity}
     order = (activation.first_delta_order or 1) - 1
-    return {"family": "piecewise-smooth", "parity": parity, "jump_order": order}
+    return {"calculus": Known("Kinked", (order,)), "parity": parity}
 
 
 def _coefficients(expression: sp.Expr) -> tuple[float, ...]:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from derive.activations import Activation
 from derive.activations import activation as read_activation
-from derive.codegen.families import family
+from derive.codegen.families import Known, family
 from derive.codegen.layer import closure, layer_source
 from derive.codegen.printer import WIDTH, special_names
 from derive.codegen.sigma import stable_sigma
@@ -103,10 +103,13 @@ def activation_module(definition: str | Activation, tensors: Sequence[str] | Non
     """
     activation = read_activation(definition)
     sigma = stable_sigma(activation).source
-    data = _functions_source(activation, family(activation))
+    known = family(activation)
+    data = _functions_source(activation, known)
     names = special_names(sigma)
     jax_numpy = "import jax.numpy as jnp\n" if "jnp." in sigma else ""
-    imports = ["from numeric.brackets import Functions"]
+    calculus = known.get("calculus")
+    engine = sorted(["Functions", *([calculus.name] if isinstance(calculus, Known) else [])])
+    imports = [f"from numeric.brackets import {', '.join(engine)}"]
     if shared:
         imports.append("from numeric.generated.layer import STEPS")
         body = f'{sigma}\n\n{data}\n__all__ = ["FUNCTIONS", "STEPS", "sigma"]\n'
@@ -140,7 +143,17 @@ def _field(key: str, value: object) -> list[str]:
     line = f"    {key}={_quoted(value) if isinstance(value, str) else _literal(value)},"
     if len(line) <= WIDTH or not isinstance(value, tuple):
         return [line]
-    return [f"    {key}=(", *(f"        {_literal(element)}," for element in value), "    ),"]
+    opening, elements = (f"{value.name}(", value.arguments) if isinstance(value, Known) else ("(", value)
+    lines = [line for element in elements for line in _element(element)]
+    return [f"    {key}={opening}", *lines, "    ),"]
+
+
+def _element(value: object) -> list[str]:
+    """One element of a long tuple; a long one itself over several lines."""
+    line = f"        {_literal(value)},"
+    if len(line) <= WIDTH or not isinstance(value, tuple):
+        return [line]
+    return ["        (", *(f"            {_literal(v)}," for v in value), "        ),"]
 
 
 def _quoted(text: str) -> str:
@@ -149,6 +162,8 @@ def _quoted(text: str) -> str:
 
 def _literal(value: object) -> str:
     """Python source of numbers and nested tuples, in the formatter's spelling."""
+    if isinstance(value, Known):
+        return f"{value.name}({', '.join(_literal(v) for v in value.arguments)})"
     if isinstance(value, tuple):
         inner = ", ".join(_literal(v) for v in value)
         return f"({inner}{',' if len(value) == 1 else ''})"

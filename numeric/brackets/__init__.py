@@ -9,64 +9,77 @@
 
 Plans are pytrees: pass them to jitted functions as ordinary arguments (same sizes, same compiled code). Everything
 but making a plan can be jitted, mapped over K and differentiated with respect to K, also where K is singular.
+
+Each calculus is a class in a file or folder of its own (`series`, `erf`, `linear`, `exponential`, `polynomial`,
+`kinked`, `nested`) with its plans, whose methods evaluate; `choose` asks them in turn.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-import jax
-import numpy as np
-
+from numeric.brackets.calculus import (
+    Calculus,
+    Order,
+    PairPlan,
+    PairQuestion,
+    QuadruplePlan,
+    QuadrupleQuestion,
+    Rectangle,
+)
+from numeric.brackets.choose import (
+    Plan,
+    make_pair_plan,
+    make_plan,
+    make_quadruple_plan,
+    needs_no_plan,
+    plan_pairs_of,
+    second_route,
+)
+from numeric.brackets.closed import elementwise
+from numeric.brackets.erf import Erf
+from numeric.brackets.exponential import Exponentials
 from numeric.brackets.functions import Functions
-from numeric.brackets.gather import block, entries, quadruple_slots, tensor
+from numeric.brackets.kernels import Kernels
+from numeric.brackets.kinked import Kinked
+from numeric.brackets.linear import PiecewiseLinear
 from numeric.brackets.pairs import pair_brackets
 from numeric.brackets.patterns import PATTERNS, Pattern, arrangements, sorted_quadruples
-from numeric.brackets.plan import PairPlan, make_pair_plan, needs_no_plan
-from numeric.brackets.quadplan import QuadruplePlan, chosen_options, make_quadruple_plan
+from numeric.brackets.polynomial import Polynomial
 from numeric.brackets.quadruples import quadruple_brackets, unique_quadruples
+from numeric.brackets.storage import block, each_quadruple, entries, quadruple_slots, tensor
 
 __all__ = [
     "PATTERNS",
+    "Calculus",
+    "Erf",
+    "Exponentials",
     "Functions",
+    "Kernels",
+    "Kinked",
+    "Order",
     "PairPlan",
+    "PairQuestion",
     "Pattern",
+    "PiecewiseLinear",
     "Plan",
+    "Polynomial",
     "QuadruplePlan",
+    "QuadrupleQuestion",
+    "Rectangle",
     "arrangements",
     "block",
-    "chosen_options",
+    "each_quadruple",
+    "elementwise",
     "entries",
     "make_pair_plan",
     "make_plan",
     "make_quadruple_plan",
     "needs_no_plan",
     "pair_brackets",
+    "plan_pairs_of",
     "quadruple_brackets",
     "quadruple_slots",
+    "second_route",
     "sorted_quadruples",
     "tensor",
     "unique_quadruples",
 ]
-
-
-@jax.tree_util.register_dataclass
-@dataclass(frozen=True)
-class Plan:
-    """Plans for pairs and, if asked for, quadruples."""
-
-    pairs: PairPlan
-    quadruples: QuadruplePlan | None
-
-
-def make_plan(
-    functions: Functions,
-    K: np.ndarray,
-    tolerance: float = 1e-9,
-    highest_order: int = 5,
-    patterns: tuple[tuple[int, ...], ...] = PATTERNS,
-    margin: float = 1.0,
-) -> Plan:
-    """Plan pairs (to `tolerance` * 1e-4, at least 1e-13) and quadruples of these patterns (none: pairs only)."""
-    pairs = make_pair_plan(functions, K, highest_order, max(tolerance * 1e-4, 1e-13), margin)
-    return Plan(pairs, make_quadruple_plan(functions, K, patterns, tolerance, margin) if patterns else None)

@@ -6,20 +6,88 @@ exp(r r' K_ab) is written as 1 + expm1, so that weakly correlated inputs lose no
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from itertools import product
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from numeric.brackets.calculus import (
+    Calculus,
+    Order,
+    PairPlan,
+    PairQuestion,
+    QuadruplePlan,
+    QuadrupleQuestion,
+    Rectangle,
+)
+from numeric.brackets.closed import elementwise
 from numeric.brackets.functions import Functions
+from numeric.brackets.patterns import Pattern
+from numeric.brackets.storage import each_quadruple
+
+EXACT = 4.0  # variance above which sums of exponentials do not cancel; below, the series are better
+
+Terms = tuple[tuple[complex, complex], ...]
 
 
-def exponential_brackets(functions: Functions, patterns: tuple[tuple[int, ...], ...], K: Array) -> Array:
+@dataclass(frozen=True)
+class Exponentials(Calculus):
+    """sigma(z) = sum of c exp(r z) over `terms` ((c, r), ...), complex numbers allowed as long as the sum is real
+    (sin: ((-0.5j, 1j), (0.5j, -1j))).
+    """
+
+    terms: Terms
+
+    def plan_pairs(self, functions: Functions, question: PairQuestion) -> PairPlan | None:
+        return ExponentialPairs(jnp.asarray(1e-15), self.terms) if question.variance > EXACT else None
+
+    def plan_quadruples(self, functions: Functions, question: QuadrupleQuestion) -> QuadruplePlan | None:
+        if question.variance <= EXACT:
+            return None
+        return ExponentialQuadruples(jnp.asarray(1e-14), question.size, self.terms)
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class ExponentialPairs(PairPlan):
+    """Nothing but the terms."""
+
+    tail: Array
+    terms: Terms = field(metadata={"static": True})
+
+    def rectangle(
+        self, functions: Functions, orders: tuple[Order, ...], pairs: Rectangle, symmetric: bool
+    ) -> dict[Order, Array]:
+        def closed(orders: tuple[Order, ...], a: Array, b: Array, c: Array, same: Array) -> list[Array]:
+            blocks = jnp.stack([jnp.stack([a.ravel(), c.ravel()]), jnp.stack([c.ravel(), b.ravel()])])
+            return [value.reshape(c.shape) for value in exponential_brackets(self.terms, orders, blocks)]
+
+        return elementwise(closed, orders, pairs, symmetric)
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class ExponentialQuadruples(QuadruplePlan):
+    """Nothing but the terms."""
+
+    error: Array
+    size: int = field(metadata={"static": True})
+    terms: Terms = field(metadata={"static": True})
+    only_route = True  # series do not reach these variances
+
+    def unique(self, functions: Functions, components: tuple[Pattern, ...], K: Array) -> Array:
+        return each_quadruple(lambda piece: exponential_brackets(self.terms, components, piece), K, self.size)
+
+    def rounding(self, variance: float) -> float:
+        return 1 + 8 * variance  # exact, but for exponents as large as K
+
+
+def exponential_brackets(terms: Terms, patterns: tuple[tuple[int, ...], ...], K: Array) -> Array:
     """<product of sigma^(k_i)(z_i)> for each pattern: (patterns, B), from covariances (d, d, B)."""
-    assert functions.exponentials is not None
     size = K.shape[0]
-    terms = functions.exponentials
     rates = np.array([r for _, r in terms], dtype=complex)
     choices = np.array(list(product(range(len(terms)), repeat=size)))
     r = rates[choices]  # (choices, size)

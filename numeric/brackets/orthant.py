@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from itertools import combinations
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 from jax import Array
+
+from numeric.brackets.arrays import loop, module_of
 
 
 def _arcsine_table() -> np.ndarray:
@@ -31,41 +31,43 @@ def arcsine(x: Array, complement: Array | None = None) -> Array:
 
     `complement` is sqrt(1 - x^2) where it is known better than x tells.
     """
-    size = jnp.minimum(jnp.abs(x), 1)
+    xp = module_of(x)
+    size = xp.minimum(xp.abs(x), 1)
     large = size > 0.5
     if complement is None:
-        inner = jnp.where(large, (1 - size) / 2, size * size)
+        inner = xp.where(large, (1 - size) / 2, size * size)
     else:  # (1 - x)/2 = c^2 / (2 (1 + x))
-        inner = jnp.where(large, complement * complement / (2 * (1 + size)), size * size)
+        inner = xp.where(large, complement * complement / (2 * (1 + size)), size * size)
     t = 8 * inner - 1
-    total = jnp.full_like(t, _ARCSINE[0])
+    total = xp.full_like(t, _ARCSINE[0])
     for c in _ARCSINE[1:]:
         total = total * t + c
-    root = jnp.where(large, jnp.sqrt(inner), size)
-    angle = jnp.where(large, np.pi / 2 - 2 * root * total, root * total)
-    return jnp.where(x < 0, -angle, angle)
+    root = xp.where(large, xp.sqrt(inner), size)
+    angle = xp.where(large, np.pi / 2 - 2 * root * total, root * total)
+    return xp.where(x < 0, -angle, angle)
 
 
 def conditionals(matrix: Array) -> dict[tuple[int, ...], Array]:
     """Covariance (d, d, B) of all variables given that those of a subset vanish, for every subset; conditioned on one
     variable at a time, so that nothing is inverted. Key (): the matrix itself.
     """
-    size = matrix.shape[0]
+    xp, size = module_of(matrix), matrix.shape[0]
     out: dict[tuple[int, ...], Array] = {(): matrix}
     for count in range(1, size):
         for given in combinations(range(size), count):
             before = out[given[:-1]]
             i = given[-1]
             pivot = before[i, i]
-            column = before[:, i] / jnp.where(pivot > 0, pivot, 1)
-            out[given] = before - jnp.where(pivot > 0, column[:, None] * before[i][None, :], 0)
+            column = before[:, i] / xp.where(pivot > 0, pivot, 1)
+            out[given] = before - xp.where(pivot > 0, column[:, None] * before[i][None, :], 0)
     return out
 
 
 def correlation(covariance: Array, variance: Array, other: Array) -> Array:
     """covariance / sqrt(variance other), clipped; zero where a variance vanishes."""
     product = variance * other
-    return jnp.where(product > 0, jnp.clip(covariance / jnp.sqrt(jnp.where(product > 0, product, 1)), -1, 1), 0)
+    xp = module_of(product)
+    return xp.where(product > 0, xp.clip(covariance / xp.sqrt(xp.where(product > 0, product, 1)), -1, 1), 0)
 
 
 def sign2(r: Array) -> Array:
@@ -82,26 +84,27 @@ def sign4(covariance: Array, nodes: Array, weights: Array) -> Array:
 
     The strongest of the six correlations is held within a pair, so that the integrand stays smooth.
     """
-    variance = jnp.stack([covariance[i, i] for i in range(4)])
+    xp = module_of(covariance)
+    variance = xp.stack([covariance[i, i] for i in range(4)])
     r = correlation(covariance, variance[:, None], variance[None, :])
-    strength = jnp.stack([jnp.maximum(jnp.abs(r[w[0], w[1]]), jnp.abs(r[w[2], w[3]])) for w in WAYS])
-    best = jnp.argmax(strength, axis=0)
+    strength = xp.stack([xp.maximum(xp.abs(r[w[0], w[1]]), xp.abs(r[w[2], w[3]])) for w in WAYS])
+    best = xp.argmax(strength, axis=0)
     turned = [r[np.ix_(w, w)] for w in WAYS]
-    r = jnp.where(best == 0, turned[0], jnp.where(best == 1, turned[1], turned[2]))
+    r = xp.where(best == 0, turned[0], xp.where(best == 1, turned[1], turned[2]))
     i, j, k, l = (np.array(x) for x in zip(*CROSS))
     crossing = np.zeros((4, 4), dtype=bool)
     crossing[i, j] = crossing[j, i] = True
 
     def integrand(total: Array, rule: tuple[Array, Array]) -> tuple[Array, None]:
         t, w = rule
-        scaled = r * jnp.where(crossing, t, 1.0)[:, :, None]
+        scaled = r * xp.where(crossing, t, 1.0)[:, :, None]
         ij, kl, ik, il, jk, jl = (scaled[x, y] for x, y in ((i, j), (k, l), (i, k), (i, l), (j, k), (j, l)))
-        gap = jnp.maximum(1 - ij * ij, jnp.finfo(r.dtype).tiny)
+        gap = xp.maximum(1 - ij * ij, np.finfo(r.dtype).tiny)
         c = kl * gap - (ik * il + jk * jl - ij * (ik * jl + il * jk))
         vk = gap - (ik * ik + jk * jk - 2 * ij * ik * jk)
         vl = gap - (il * il + jl * jl - 2 * ij * il * jl)
-        rest = correlation(c, jnp.maximum(vk, 0), jnp.maximum(vl, 0))
-        return total + w * (2 / np.pi) ** 2 * (r[i, j] / jnp.sqrt(gap) * arcsine(rest)).sum(axis=0), None
+        rest = correlation(c, xp.maximum(vk, 0), xp.maximum(vl, 0))
+        return total + w * (2 / np.pi) ** 2 * (r[i, j] / xp.sqrt(gap) * arcsine(rest)).sum(axis=0), None
 
     start = (2 / np.pi) ** 2 * arcsine(r[0, 1]) * arcsine(r[2, 3])
-    return jax.lax.scan(integrand, start, (nodes, weights))[0]
+    return loop(integrand, start, (nodes, weights))[0]

@@ -48,7 +48,7 @@ class Program:
 
     def run(self, given: list[Array], values: list[Array], outputs: list[int]) -> list[Array]:
         """The rows `outputs`, from the coefficients (without the leading one) and the base values, all of one shape."""
-        if len(self.code) <= SHORT:
+        if len(self.code) <= SHORT or isinstance(values[0], np.ndarray):
             return self._unrolled(given, values, outputs)
         bases = jnp.stack(values)
         start = jnp.zeros((len(self.states), *bases.shape[1:]), bases.dtype)
@@ -73,4 +73,4 @@ class Program:
         for row, source, number, c in self.code:
             term = number * (rows[source] if c == 0 else given[c - 1] * rows[source])
             rows[row] = rows[row] + term if row in rows else term
-        return [rows.get(row, jnp.zeros_like(values[0])) for row in outputs]
+        return [rows.get(row, 0 * values[0]) for row in outputs]

@@ -21,6 +21,11 @@ def _pair(pattern: str) -> tuple[int, int]:
     return first, second
 
 
+def pair_orders(patterns: tuple[str, ...]) -> dict[str, tuple[int, int]]:
+    """{"02": (0, 2), ...}."""
+    return {pattern: _pair(pattern) for pattern in patterns}
+
+
 def choose(
     functions: Functions,
     kernels: np.ndarray,

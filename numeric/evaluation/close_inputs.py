@@ -19,8 +19,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from numeric.brackets import Functions
-from numeric.brackets.differences import CURVED, CURVED_FINER, LINEAR, LINEAR_FINER, Nodes, Rule, pair_nodes
+from numeric.brackets import Functions, PiecewiseLinear
+from numeric.brackets.kinked.differences import CURVED, CURVED_FINER, LINEAR, LINEAR_FINER, Nodes, Rule, pair_nodes
 from numeric.generated.layer import STEPS
 from numeric.generated.terms import TERMS
 from numeric.subscripts import Label, Steps, Term, Values, View
@@ -52,10 +52,10 @@ def gaps(K: np.ndarray) -> np.ndarray:
 class ClosePairs:
     """Which pairs of inputs are nearly parallel somewhere in the flow, and how they are looked at."""
 
-    def __init__(self, functions: Functions, X: np.ndarray, C_b: np.ndarray, gap: np.ndarray, kernels: bool) -> None:
-        """`gap` is the smallest 1 - rho^2 over the layers; `kernels`: only K and Theta are wanted."""
+    def __init__(self, functions: Functions, X: np.ndarray, C_b: np.ndarray, candidates: np.ndarray) -> None:
+        """`candidates` (J, 2) are the pairs whose smallest 1 - rho^2 over the layers is below CLOSE."""
         found = []
-        for a, b in zip(*np.nonzero(np.triu(gap < (CLOSE_KERNELS if kernels else CLOSE), 1))):
+        for a, b in candidates:
             look = _look(functions, X[a], X[b], C_b)
             if look is not None:
                 found.append((int(a), int(b), *look))
@@ -76,7 +76,7 @@ def _look(functions: Functions, x: np.ndarray, y: np.ndarray, C_b: np.ndarray) -
         sign, y = -1.0, -y
         if np.array_equal(x, y):
             return None
-    if functions.family != "piecewise-linear" or C_b.any():
+    if not isinstance(functions.calculus, PiecewiseLinear) or C_b.any():
         return 1.0, sign
     beta = float(np.linalg.norm(y) / np.linalg.norm(x))
     rest = y - beta * x
@@ -222,7 +222,7 @@ def pair_flows(
     What is `known` of layers gives the entries of single inputs, where nothing diverges.
     """
     names = tuple(name for name in TERMS if name in _closure(names))
-    linear = functions.family == "piecewise-linear"
+    linear = isinstance(functions.calculus, PiecewiseLinear)
     rule = (LINEAR_FINER if finer else LINEAR) if linear else (CURVED_FINER if finer else CURVED)
     start = [
         _first(names, values[0], X[a], sign * X[b], beta)

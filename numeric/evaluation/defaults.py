@@ -7,22 +7,24 @@ much a layer contributes is read off the generated layer step: Theta is linear i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, cast
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from numeric.brackets import Functions, Plan, needs_no_plan
+from numeric.brackets import Functions, Kernels, Plan, needs_no_plan, pair_brackets, plan_pairs_of
 from numeric.errors import NumericError
-from numeric.evaluation.bracket_tables import choose
+from numeric.evaluation.bracket_tables import pair_orders
 from numeric.evaluation.compiled import Table
+from numeric.evaluation.host import at_single_inputs
 from numeric.evaluation.inputs import Parameters
 from numeric.evaluation.inputs import Values as Given
-from numeric.evaluation.layer import Tensors, advance, first_layer, layer_values, needed
+from numeric.evaluation.layer import first_kernel, host_values, layer_values, needed
 from numeric.generated.equivalence import equal_shares
-from numeric.subscripts import Steps, Values
+from numeric.subscripts import Steps, View
 
 CRITICAL = "critical"
 EQUIVALENCE = "equivalence"
@@ -58,6 +60,18 @@ def initialization(activation: str, C_b: Given | str | None, C_W: Given | str | 
     return found
 
 
+def read_rates(rates: Mapping[str, Given | str | None]) -> dict[str, Given]:
+    """The learning rates that do not follow the equivalence principle."""
+    given: dict[str, Given] = {}
+    for name, value in rates.items():
+        if isinstance(value, str):
+            if value != EQUIVALENCE:
+                raise NumericError(f'{name} must be a number, one number a layer, or "{EQUIVALENCE}"; it is {value!r}.')
+        elif value is not None:
+            given[name] = value
+    return given
+
+
 def _critical(activation: str) -> dict[str, float | str]:
     from derive.critical import criticality
 
@@ -83,24 +97,27 @@ def equivalent_rates(
     """
     depth, zero = len(widths), jnp.zeros_like(C_b)
     parameters = Parameters(C_b, C_W, zero, zero)
-    inputs = X[None] if plans is not None else jnp.sqrt(jnp.mean(X**2, axis=1))[:, None, None]
-    table, limit = Table(steps), needs_no_plan(functions)
-    K, (bias, weight) = _first(table, inputs, layer_values(parameters, widths, 1))
-    biases, weights, multipliers = [bias], [weight], []
+    if plans is not None:
+        return _traced_rates(functions, Table(steps), X, parameters, widths, plans)
+    wanted, highest = pair_orders(needed(steps, NAMES)[0]), 1
+    with np.errstate(all="ignore"):
+        line: Any = np.mean(np.asarray(X) ** 2, axis=1)[:, None]
+        K, (bias, weight) = _unit_contributions(partial(_first, steps, host_values(parameters, widths, 1), line), 2)
+    biases, weights, multipliers, limit = [bias], [weight], [], needs_no_plan(functions)
     for layer in range(2, depth + 1):
-        if plans is not None:
-            plan = plans[layer - 2]
-        elif layer == 2 or not (limit and float(K.max()) < limit):
-            if not bool(jnp.isfinite(K).all()):
+        variances = K[:, 0]
+        if layer == 2 or not (limit and float(K.max()) < limit):
+            if not np.isfinite(K).all():
                 return zero, zero  # the flow itself will say at which layer
-            plan = choose(functions, np.asarray(K), needed(steps, NAMES)[0], (), TOLERANCE)
-        K, (bias, weight, multiplier) = _step(functions, table)(plan, layer_values(parameters, widths, layer), K)
+            plan = plan_pairs_of(functions, Kernels.alone(variances), highest, max(TOLERANCE * 1e-4, 1e-13))
+        found = at_single_inputs(functions, plan, tuple(wanted.values()), variances)
+        s = {pattern: View(cast(Any, found[order][:, None]), 2) for pattern, order in wanted.items()}
+        own = partial(_next, steps, host_values(parameters, widths, layer), s, K)
+        with np.errstate(all="ignore"):
+            K, (bias, weight, multiplier) = _unit_contributions(own, 3)
         biases.append(bias)
         weights.append(weight)
         multipliers.append(multiplier)
-    if plans is not None:
-        lambda_b, lambda_W = SHARES(multipliers, biases, weights)
-        return jnp.stack([jnp.asarray(x) for x in lambda_b]), jnp.stack([jnp.asarray(x) for x in lambda_W])
     host = [[np.asarray(x, dtype=float) for x in own] for own in (multipliers, biases, weights)]
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         rates = [np.array(own, dtype=float) for own in SHARES(*host)]
@@ -112,40 +129,52 @@ def equivalent_rates(
     return jnp.asarray(rates[0], C_b.dtype), jnp.asarray(rates[1], C_b.dtype)
 
 
-Own = Callable[[float, float, float], Tensors]
+Own = Callable[[float, float, float], Any]
 
 
-def _unit_contributions(own: Own, count: int) -> tuple[jax.Array, tuple[jax.Array, ...]]:
+def _unit_contributions(own: Own, count: int) -> tuple[Any, tuple[Any, ...]]:
     """K, and what a unit of lambda_b, of lambda_W and of the Theta below add to Theta's diagonal."""
     units = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))[:count]
     zero = own(0.0, 0.0, 0.0)
-    diagonals = (jnp.diagonal(own(*unit)["Theta"] - zero["Theta"], axis1=1, axis2=2).ravel() for unit in units)
+    diagonals = []
+    for unit in units:
+        change = own(*unit)["Theta"] - zero["Theta"]
+        diagonals.append(change[:, 0] if change.shape[1] == 1 else jnp.diagonal(change))
     return zero["K"], tuple(diagonals)
 
 
-def _first(table: Table, inputs: jax.Array, values: Values) -> tuple[jax.Array, tuple[jax.Array, ...]]:
-    def own(bias: float, weight: float, theta: float) -> Tensors:
-        rates = {"lambda_b": jnp.full_like(values["C_b"], bias), "lambda_W": jnp.full_like(values["C_b"], weight)}
-        return jax.vmap(lambda x: first_layer(table.steps, NAMES, x, {**values, **rates}))(inputs)
-
-    return _unit_contributions(own, 2)
+def _first(steps: Steps, values: Any, gram: Any, bias: float, weight: float, theta: float) -> Any:
+    given = {**values, "lambda_b": bias + 0 * values["C_b"], "lambda_W": weight + 0 * values["C_b"]}
+    return {name: first_kernel(steps, name, given, gram) for name in NAMES}
 
 
-Step = Callable[[Plan, Values, jax.Array], tuple[jax.Array, tuple[jax.Array, ...]]]
+def _next(steps: Steps, values: Any, s: dict[str, View], K: Any, bias: float, weight: float, theta: float) -> Any:
+    given = {**values, "lambda_b": bias + 0 * values["C_b"], "lambda_W": weight + 0 * values["C_b"]}
+    t = {"K": View(K, 2), "Theta": View(theta + 0 * K, 2)}
+    return {name: steps[name].advance(given, s, {}, t) for name in NAMES}
 
 
-@lru_cache(maxsize=64)
-def _step(functions: Functions, table: Table) -> Step:
-    def step(plan: Plan, values: Values, K: jax.Array) -> tuple[jax.Array, tuple[jax.Array, ...]]:
-        def own(bias: float, weight: float, theta: float) -> Tensors:
-            rates = {"lambda_b": jnp.full_like(values["C_b"], bias), "lambda_W": jnp.full_like(values["C_b"], weight)}
-
-            def one(kernel: jax.Array) -> Tensors:
-                below = {"K": kernel, "Theta": jnp.full_like(kernel, theta)}
-                return advance(functions, table.steps, NAMES, plan, {**values, **rates}, below)
-
-            return jax.vmap(one)(K)
-
-        return _unit_contributions(own, 3)
-
-    return jax.jit(step)
+def _traced_rates(
+    functions: Functions,
+    table: Table,
+    X: jax.Array,
+    parameters: Parameters,
+    widths: tuple[int, ...],
+    plans: Sequence[Plan],
+) -> tuple[jax.Array, jax.Array]:
+    """Inside jit, grad and vmap all inputs go together, and nothing is looked at."""
+    wanted = pair_orders(needed(table.steps, NAMES)[0])
+    gram = X @ X.T / X.shape[1]
+    first = partial(_first, table.steps, layer_values(parameters, widths, 1), gram)
+    K, (bias, weight) = _unit_contributions(first, 2)
+    biases, weights, multipliers = [bias], [weight], []
+    for layer, plan in enumerate(plans, start=2):
+        found = pair_brackets(functions, K, wanted.values(), plan.pairs)
+        s = {pattern: View(found[order], 2) for pattern, order in wanted.items()}
+        own = partial(_next, table.steps, layer_values(parameters, widths, layer), s, K)
+        K, (bias, weight, multiplier) = _unit_contributions(own, 3)
+        biases.append(bias)
+        weights.append(weight)
+        multipliers.append(multiplier)
+    lambda_b, lambda_W = SHARES(multipliers, biases, weights)
+    return jnp.stack([jnp.asarray(x) for x in lambda_b]), jnp.stack([jnp.asarray(x) for x in lambda_W])

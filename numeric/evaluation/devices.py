@@ -17,6 +17,7 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from numeric.brackets import Functions, Plan, unique_quadruples
+from numeric.brackets.series.quadruples import ConditionedQuadruples
 from numeric.errors import NumericError
 
 AXIS = "jobs"
@@ -34,7 +35,7 @@ def make_mesh(devices: Sequence[jax.Device]) -> Mesh:
 
 def split(plan: Plan, parts: int) -> Plan:
     """The plan with every bucket's jobs arranged as (parts, jobs, ...); idle jobs write to the slot that is dropped."""
-    if plan.quadruples is None or not plan.quadruples.buckets:
+    if not isinstance(plan.quadruples, ConditionedQuadruples) or not plan.quadruples.buckets:
         return plan
     buckets = []
     for bucket in plan.quadruples.buckets:
@@ -62,7 +63,7 @@ def sharded_unique(
     """`unique_quadruples` of a split plan, its parts laid out over the mesh."""
     quadruples = plan.quadruples
     assert quadruples is not None
-    if not quadruples.buckets:  # closed forms: no jobs to spread
+    if not isinstance(quadruples, ConditionedQuadruples) or not quadruples.buckets:  # closed forms: no jobs to spread
         return unique_quadruples(functions, K, quadruples, patterns)
     spread = NamedSharding(mesh, PartitionSpec(AXIS))
     jobs = [{name: getattr(bucket, name) for name in PER_JOB} for bucket in quadruples.buckets]

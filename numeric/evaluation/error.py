@@ -11,23 +11,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import lru_cache
+from typing import Any, cast
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from numeric.brackets import (
-    Functions,
     Plan,
     QuadruplePlan,
-    chosen_options,
     make_quadruple_plan,
     quadruple_slots,
+    second_route,
     sorted_quadruples,
 )
-from numeric.brackets.plan import refined
-from numeric.brackets.quadplan import POSITIONS
+from numeric.brackets.series.conditioning import POSITIONS
 from numeric.errors import NumericError
 from numeric.evaluation.bracket_tables import choose, four_point
 from numeric.evaluation.compiled import Tick
@@ -60,16 +58,15 @@ def estimate(run: Run, X: jax.Array, output: Tensors, plans: Sequence[Plan]) -> 
     quadruples = plans[-1].quadruples if plans and run.quads else None
     labels = hardest_inputs(np.asarray(inputs), np.asarray(output["K"], dtype=float), quadruples)
     functions = run.functions
-    rounding = 2 * run.depth * float(jnp.finfo(X.dtype).eps)
-    if quadruples is not None and quadruples.route == "exponential":  # exact, but for exponents as large as K
-        first = first_layer(run.steps, ("K",), inputs, run.values(1))["K"]
-        rounding *= 1 + 8 * float(jnp.maximum(first.max(), output["K"].max()))
-    else:
-        functions = _by_quadrature(functions)
-    avoid = None
-    if quadruples is not None and quadruples.route == "conditioned":
-        slots = quadruple_slots(labels[sorted_quadruples(len(labels))], quadruples.size)
-        avoid = chosen_options(quadruples)[slots]
+    rounding = 2 * run.depth * float(np.finfo(X.dtype).eps)
+    if quadruples is not None:
+        first = first_layer(run.steps, ("K",), cast(Any, np.asarray(inputs)), run.numbers(1))["K"]
+        rounding *= quadruples.rounding(max(float(first.max()), float(np.max(output["K"]))))
+    if quadruples is None or not quadruples.only_route:
+        functions = second_route(functions)
+    avoid = quadruples.conditioned_on() if quadruples is not None else None
+    if quadruples is not None and avoid is not None:
+        avoid = avoid[quadruple_slots(labels[sorted_quadruples(len(labels))], quadruples.size)]
     again: Tensors = {}
     kernels = tuple(name for name in ("K", "Theta") if name in run.names)
     for names in dict.fromkeys((run.names, kernels)):  # kernels alone, where the rest has no second evaluation
@@ -78,7 +75,7 @@ def estimate(run: Run, X: jax.Array, output: Tensors, plans: Sequence[Plan]) -> 
         )
         other.avoid = avoid
         with np.errstate(all="ignore"), suppress(NumericError):  # what cannot be integrated shows in its result
-            again = other.concrete(inputs[labels], {run.depth})[0][run.depth]
+            again = other.concrete(jnp.asarray(np.asarray(inputs)[labels]), {run.depth})[0][run.depth]
             break
     errors = dict.fromkeys(run.names, float("inf"))
     safety = SAFETY if len(labels) == len(inputs) else SAMPLED
@@ -88,7 +85,7 @@ def estimate(run: Run, X: jax.Array, output: Tensors, plans: Sequence[Plan]) -> 
         errors[name] = safety * float(difference) / max(float(np.abs(full).max()), 1e-300) + rounding
         if full.ndim == 2:
             errors[name] += float(np.abs(full - full.T).max()) / max(float(np.abs(full).max()), 1e-300)
-        if quadruples is not None and quadruples.nested and name not in kernels:
+        if quadruples is not None and quadruples.measured() and name not in kernels:
             errors[name] += float(quadruples.error)
     return errors
 
@@ -110,23 +107,22 @@ class _Second(Run):
     def plan(self, kernels: np.ndarray, layer: int) -> Plan:
         if not self.quads or self.avoid is None:
             plan = super().plan(kernels, layer)
-            return replace(plan, pairs=refined(plan.pairs))
+            return replace(plan, pairs=plan.pairs.refined())
         plan = choose(self.functions, kernels, self.pairs, (), self.tolerance)
         patterns = four_point(self.quads)
         try:
             four = make_quadruple_plan(self.functions, kernels, patterns, self.tolerance, avoid=self.avoid)
         except NumericError:  # other pairs are no good here: finer rules on the same ones
             four = make_quadruple_plan(self.functions, kernels, patterns, self.tolerance)
-        return replace(plan, pairs=refined(plan.pairs), quadruples=four)
+        return replace(plan, pairs=plan.pairs.refined(), quadruples=four)
 
 
-@jax.jit
 def _moved(tensors: Tensors) -> Tensors:
     """Every number moved by some units in its last place; equal numbers stay equal, so that duplicates stay such."""
 
-    def moved(x: jax.Array) -> jax.Array:
-        mantissa, exponent = jnp.frexp(x)
-        return x * (1 + ROUNDING * jnp.finfo(x.dtype).eps * jnp.sin(12345.678 * mantissa + exponent))
+    def moved(x: Any) -> Any:
+        mantissa, exponent = np.frexp(np.asarray(x))
+        return x * (1 + ROUNDING * np.finfo(x.dtype).eps * np.sin(12345.678 * mantissa + exponent))
 
     return {name: moved(x) for name, x in tensors.items()}
 
@@ -144,17 +140,18 @@ def hardest_inputs(X: np.ndarray, K: np.ndarray, plan: QuadruplePlan | None, cou
     order = [int(np.argmax(norm))]
     order += [int(i) for extreme in (np.argmax, np.argmin) for i in np.unravel_index(extreme(cosine), cosine.shape)]
     random = np.random.default_rng(0)
-    if plan is not None and plan.route == "conditioned" and size > count:
-        order += _hardest_quadruple(K, plan, random)
+    options = plan.conditioned_on() if plan is not None and size > count else None
+    if options is not None:
+        order += _hardest_quadruple(K, options, random)
     order += [int(i) for i in random.permutation(size)]
     return np.array(sorted(list(dict.fromkeys(order))[:count]))
 
 
-def _hardest_quadruple(K: np.ndarray, plan: QuadruplePlan, random: np.random.Generator) -> list[int]:
+def _hardest_quadruple(K: np.ndarray, options: np.ndarray, random: np.random.Generator) -> list[int]:
     """The labels of the largest |kappa_cd| given (a, b), among a sample of quadruples."""
-    quadruples = sorted_quadruples(plan.size)
+    quadruples = sorted_quadruples(len(K))
     rows = random.permutation(len(quadruples))[:SAMPLE]
-    picked = np.take_along_axis(quadruples[rows], np.array(POSITIONS)[chosen_options(plan)[rows]], axis=1)
+    picked = np.take_along_axis(quadruples[rows], np.array(POSITIONS)[options[rows]], axis=1)
     a, b, c, d = picked.T
     variance = np.maximum(K[a, a], 1e-300)
     rest = K[b, b] - K[a, b] ** 2 / variance
@@ -165,11 +162,3 @@ def _hardest_quadruple(K: np.ndarray, plan: QuadruplePlan, random: np.random.Gen
 
     second = np.where(own, residual(b, c) * residual(b, d) / np.where(own, rest, 1.0), 0.0)
     return [int(i) for i in picked[np.argmax(np.abs(residual(c, d) - second))]]
-
-
-@lru_cache(maxsize=64)
-def _by_quadrature(functions: Functions) -> Functions:
-    """The same activation without its closed forms, where it has some."""
-    if functions.family in ("gaussian-erf", "exponential", "polynomial"):
-        return replace(functions, family="mehler")
-    return functions

@@ -6,7 +6,7 @@ concrete kernels, and the layer step, compiled once, does the rest.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any
 
@@ -18,7 +18,7 @@ from numeric.activations import Definition, load, select
 from numeric.brackets import Functions, Plan, arrangements
 from numeric.errors import MissingTensor, NumericError
 from numeric.evaluation.bracket_tables import four_point, missing_tensors
-from numeric.evaluation.defaults import EQUIVALENCE, equivalent_rates, initialization
+from numeric.evaluation.defaults import equivalent_rates, initialization, read_rates
 from numeric.evaluation.devices import make_mesh
 from numeric.evaluation.error import estimate
 from numeric.evaluation.inputs import (
@@ -121,7 +121,7 @@ def flow(
     names, missing = _choose_tensors(functions, steps, tensors, infinite)
     variances = initialization(functions.name, C_b, C_W)
     rates = {"lambda_b": lambda_b, "lambda_W": lambda_W}
-    given = _given_rates(rates)
+    given = read_rates(rates)
     arrays = read_parameters(depth, kind, {**variances, **given})
     keep = _layers_to_keep(layers, depth)
     mesh = make_mesh(devices) if devices is not None else None
@@ -153,18 +153,6 @@ def flow(
     kept, plan = run.concrete(inputs, keep, progress, plan)
     measure = partial(estimate, run, inputs, kept[depth], plan)
     return Flow(module, names, shown, parameters, kept, plan, missing, measure)
-
-
-def _given_rates(rates: Mapping[str, Values | str | None]) -> dict[str, Values]:
-    """The learning rates that do not follow the equivalence principle."""
-    given: dict[str, Values] = {}
-    for name, value in rates.items():
-        if isinstance(value, str):
-            if value != EQUIVALENCE:
-                raise NumericError(f'{name} must be a number, one number a layer, or "{EQUIVALENCE}"; it is {value!r}.')
-        elif value is not None:
-            given[name] = value
-    return given
 
 
 def _infinite_only(

@@ -6,9 +6,11 @@ The brackets come from `numeric.brackets` by a plan that was chosen beforehand; 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from numeric.brackets import Functions, Plan, tensor
 from numeric.evaluation.bracket_tables import brackets, four_point
@@ -25,15 +27,31 @@ def layer_values(parameters: Parameters, widths: tuple[int, ...], layer: int) ->
     return values | {"r": jnp.asarray(ratio, values["C_W"].dtype)}
 
 
+def host_values(parameters: Parameters, widths: tuple[int, ...], layer: int) -> Any:
+    """`layer_values` as numbers of NumPy."""
+    values: dict[str, Any] = {
+        name: np.float64(np.asarray(getattr(parameters, name))[layer - 1]) for name in HYPERPARAMETERS
+    }
+    return values | {"r": np.float64(widths[layer - 1] / widths[layer - 2] if layer > 1 else 1.0)}
+
+
+def first_kernel(steps: Steps, name: str, values: Values, gram: jax.Array) -> jax.Array:
+    """K or Theta at the first layer, from x_a.x_b / n_0 of whatever rows and columns."""
+    first = steps[name].first
+    assert first is not None, f"{name} vanishes at the first layer"
+    return first(values, View(gram, 2))
+
+
 def first_layer(steps: Steps, names: tuple[str, ...], X: jax.Array, values: Values) -> Tensors:
     """Layer 1: K and Theta from the inputs, all others zero."""
+    xp = np if isinstance(X, np.ndarray) else jnp
     size = X.shape[0]
     gram = X @ X.T / X.shape[1]
     tensors = {}
     for name in names:
         step = steps[name]
-        start = step.first(values, View(gram, step.rank)) if step.first is not None else jnp.zeros((), X.dtype)
-        tensors[name] = jnp.broadcast_to(start, (size,) * step.rank).astype(X.dtype)
+        start = step.first(values, View(gram, step.rank)) if step.first is not None else xp.zeros((), X.dtype)
+        tensors[name] = xp.broadcast_to(start, (size,) * step.rank).astype(X.dtype)
     return tensors
 
 

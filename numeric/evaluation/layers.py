@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, cast
 
 import jax
 import jax.numpy as jnp
@@ -12,11 +13,12 @@ from jax.sharding import Mesh
 from numeric.brackets import Functions, Plan, needs_no_plan
 from numeric.errors import NonFiniteFlow, NumericError
 from numeric.evaluation.bracket_tables import choose
-from numeric.evaluation.close_inputs import ClosePairs, gaps, is_standard, pair_flows, put_in
+from numeric.evaluation.close_inputs import CLOSE, CLOSE_KERNELS, ClosePairs, gaps, is_standard, pair_flows, put_in
 from numeric.evaluation.compiled import Table, Tick, layer_step
+from numeric.evaluation.host import host_step, on_host
 from numeric.evaluation.inputs import Parameters
 from numeric.evaluation.kernel_scan import kernel_scan
-from numeric.evaluation.layer import Tensors, advance, first_layer, layer_values, needed
+from numeric.evaluation.layer import Tensors, advance, first_layer, host_values, layer_values, needed
 from numeric.progress import progress_bar
 from numeric.subscripts import Steps, Values
 
@@ -48,6 +50,10 @@ class Run:
     def values(self, layer: int) -> Values:
         return layer_values(self.parameters, self.widths, layer)
 
+    def numbers(self, layer: int) -> Any:
+        """The same as numbers of NumPy, for steps on the host."""
+        return host_values(self.parameters, self.widths, layer)
+
     def pure(self, X: jax.Array, plans: Sequence[Plan], keep: set[int]) -> dict[int, Tensors]:
         """The evaluation inside jit, grad and vmap: no value is looked at."""
         tensors = first_layer(self.steps, self.names, X, self.values(1))
@@ -63,7 +69,7 @@ class Run:
     ) -> tuple[dict[int, Tensors], tuple[Plan, ...]]:
         """The evaluation with numbers: plans are chosen from them unless given, and every layer is checked."""
         with progress_bar(self.depth - 1, progress, "layers") as tick:
-            tensors = first_layer(self.steps, self.names, X, self.values(1))
+            tensors = self.first(X)
             self.check(tensors, 1)
             last = self.in_one_loop(tensors) if plans is None and keep == {self.depth} else None
             if last is not None:
@@ -84,15 +90,24 @@ class Run:
                     kept[layer] = tensors
         return self.with_close_inputs(X, kept, kernels), tuple(used)
 
+    def first(self, X: jax.Array) -> Tensors:
+        """The first layer; of a few inputs on the host."""
+        if self.mesh is None and on_host(X):
+            with np.errstate(all="ignore"):  # the check says what overflows
+                return first_layer(self.steps, self.names, cast(Any, np.asarray(X)), self.numbers(1))
+        return first_layer(self.steps, self.names, X, self.values(1))
+
     def with_close_inputs(
         self, X: jax.Array, kept: dict[int, Tensors], kernels: Sequence[np.ndarray]
     ) -> dict[int, Tensors]:
         """The tensors with the entries of nearly parallel inputs of kinked activations as their own flow has them."""
+        kept = {layer: {name: jnp.asarray(x) for name, x in tensors.items()} for layer, tensors in kept.items()}
         if not self.functions.kinked or len(X) < 2 or not kernels or not is_standard(self.steps):
             return kept
         gap = np.min([gaps(K) for K in kernels], axis=0)
         inputs = np.asarray(X, dtype=float)
-        close = ClosePairs(self.functions, inputs, np.asarray(self.parameters.C_b), gap, not self.quads)
+        candidates = np.argwhere(np.triu(gap < (CLOSE if self.quads else CLOSE_KERNELS), 1))
+        close = ClosePairs(self.functions, inputs, np.asarray(self.parameters.C_b), candidates)
         if not len(close):
             return kept
         values = [self.values(layer) for layer in range(1, max(kept) + 1)]
@@ -113,6 +128,9 @@ class Run:
 
     def step(self, plan: Plan, layer: int, tensors: Tensors, tick: Tick = lambda part: None) -> Tensors:
         """One compiled layer step, on one device or on the mesh."""
+        if self.mesh is None and on_host(tensors["K"]):
+            tick(1.0)
+            return host_step(self.functions, self.steps, self.names, plan, self.numbers(layer), tensors)
         rows = tensors["K"].shape[0] if self.rows is None else self.rows
         table, values = Table(self.steps), self.values(layer)
         return layer_step(self.functions, table, self.names, plan, values, tensors, rows, self.mesh, tick)
@@ -126,7 +144,7 @@ class Run:
 
     def kernels(self, K: jax.Array) -> np.ndarray:
         """K of the layers 1 to depth - 1, (depth - 1, N, N), from that of the first."""
-        kernel = {"K": K}
+        kernel: Tensors = {"K": K}
         tolerance = min(self.tolerance, KERNEL_TOLERANCE)
         lean = Run(self.functions, self.steps, ("K",), self.widths, self.parameters, tolerance)
         kernels = [np.asarray(K)]
@@ -143,7 +161,7 @@ class Run:
     def check(self, tensors: Tensors, layer: int) -> None:
         """Nothing but finite numbers goes on to the next layer."""
         for name, finite in _finite(tensors).items():
-            if not bool(finite):
+            if not finite:
                 advice = (
                     "off criticality the flow grows exponentially with depth; change C_W or C_b, or stop at depth "
                     f"{layer - 1}"
@@ -153,11 +171,18 @@ class Run:
                 raise NonFiniteFlow(f"{name} overflows at layer {layer} of {self.depth}: {advice}.")
 
 
+def _finite(tensors: Tensors) -> dict[str, bool]:
+    if all(isinstance(x, np.ndarray) for x in tensors.values()):
+        with np.errstate(invalid="ignore"):
+            return {name: bool((np.abs(x) < _bound(x.dtype)).all()) for name, x in tensors.items()}
+    return {name: bool(finite) for name, finite in _finite_compiled(tensors).items()}
+
+
 @jax.jit
-def _finite(tensors: Tensors) -> dict[str, jax.Array]:
+def _finite_compiled(tensors: Tensors) -> dict[str, jax.Array]:
     return {name: (jnp.abs(x) < _bound(x.dtype)).all() for name, x in tensors.items()}
 
 
 def _bound(dtype: jnp.dtype) -> float:
     """The fourth root of the largest number: brackets multiply four of them."""
-    return float(jnp.finfo(dtype).max) ** 0.25
+    return float(np.finfo(dtype).max) ** 0.25

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from numeric.brackets import Functions, Plan
+from numeric.brackets import Functions, Plan, second_route
 from numeric.errors import MissingTensor, NonFiniteFlow, NumericError
 from numeric.evaluation.bracket_tables import divergence
 from numeric.evaluation.error import hardest_inputs
@@ -141,9 +140,8 @@ def estimate(run: Residual, X: jax.Array, output: dict[str, jax.Array]) -> dict[
     """
     labels = hardest_inputs(np.asarray(X, float), np.asarray(output["K"], float), None, count=4)
     parameters = Parameters(**{name: getattr(run.parameters, name).astype(jnp.float64) for name in HYPERPARAMETERS})
-    closed = run.functions.family in ("gaussian-erf", "exponential", "polynomial")
     other = Residual(
-        replace(run.functions, family="mehler") if closed else run.functions,
+        second_route(run.functions),
         run.names,
         run.widths,
         parameters,

@@ -6,13 +6,13 @@ definition: sigma(z) = Piecewise((8790496704236884299701087604061596710301229044
 000000000000000000000000000000000000000000000000000000, z < 0),
 (5253504936777402467096674926473*z/5000000000000000000000000000000, True))
 tensors: all fifteen
-hash: 42915e1e94fcd5cb
+hash: bd82e30b5011684a
 """
 
 import jax
 import jax.numpy as jnp
 
-from numeric.brackets import Functions
+from numeric.brackets import Functions, Kinked
 from numeric.generated.layer import STEPS
 from numeric.special_functions import beyond
 
@@ -54,9 +54,8 @@ def sigma(z: jax.Array, order: int = 0) -> jax.Array:
 FUNCTIONS = Functions(
     name="selu",
     derivatives=sigma,
-    family="piecewise-smooth",
+    calculus=Kinked(1),
     parity=0,
-    jump_order=1,
 )
 """What the bracket engine needs to know of the activation."""
 

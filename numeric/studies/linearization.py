@@ -25,6 +25,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from numeric.activations import load
+from numeric.brackets import PiecewiseLinear
 from numeric.empirical import empirical_ntk
 from numeric.ensemble.networks import Networks, Params
 from numeric.errors import NumericError
@@ -107,7 +108,8 @@ class Study:
     def has_kink(self) -> bool:
         """Whether the first derivative of sigma jumps."""
         functions = load(self.activation).FUNCTIONS
-        equal = functions.slopes is not None and functions.slopes[0] == functions.slopes[1]
+        calculus = functions.calculus
+        equal = isinstance(calculus, PiecewiseLinear) and calculus.plus == calculus.minus
         return bool(functions.has_delta(2)) and not equal
 
     def expected(self) -> dict[str, tuple[float, float]]:

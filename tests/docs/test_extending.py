@@ -25,4 +25,4 @@ def test_part_runs(title, monkeypatch):
 
 
 def test_all_kinds_are_there():
-    assert {"An activation", "A layer", "A training algorithm"} <= set(PARTS)
+    assert {"An activation", "A layer", "A training algorithm", "A calculus"} <= set(PARTS)

@@ -9,19 +9,28 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from functools import lru_cache, partial
+from functools import partial
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from numeric.brackets.functions import Functions
-from numeric.brackets.nestedplan import nested_values
-from numeric.brackets.patterns import PATTERNS, Pattern, arrangements, sorted_quadruples
-from numeric.brackets.plan import correlations
-from numeric.brackets.quadplan import QuadruplePlan, chosen_options, make_quadruple_plan
-from numeric.brackets.quadruples import unique_quadruples
+from numeric.brackets import (
+    PATTERNS,
+    Functions,
+    Pattern,
+    PiecewiseLinear,
+    QuadruplePlan,
+    arrangements,
+    make_quadruple_plan,
+    second_route,
+    sorted_quadruples,
+    unique_quadruples,
+)
+from numeric.brackets.kernels import correlations
+from numeric.brackets.nested.plan import nested_values
+from numeric.brackets.series.quadruples import ConditionedQuadruples
 from numeric.errors import NumericError
 
 FINER = 1e-3
@@ -45,24 +54,25 @@ def quadruple_errors(
     """
     K = np.asarray(K, dtype=float)
     patterns = tuple(tuple(sorted(p)) for p in patterns)
-    if plan.route == "linear":
+    if isinstance(functions.calculus, PiecewiseLinear):
         return dict.fromkeys(patterns, float(plan.error))
     labels = _sample(K, inputs, seed)
     full, part = sorted_quadruples(plan.size), sorted_quadruples(len(labels))
     slot = {tuple(q): i for i, q in enumerate(full.tolist())}
     slots = np.array([slot[tuple(q)] for q in labels[part].tolist()])
-    avoid = chosen_options(plan)[slots] if plan.route == "conditioned" else None
+    avoid = plan.conditioned_on()
+    avoid = None if avoid is None else avoid[slots]
     kernel = K[np.ix_(labels, labels)]
-    other = _series_only(functions)
-    tolerance = max(FINER * float(plan.error), FINEST) if plan.route == "conditioned" else 1e-11
+    other = second_route(functions)
+    tolerance = max(FINER * float(plan.error), FINEST) if avoid is not None else 1e-11
     try:
         again = make_quadruple_plan(other, kernel, patterns, tolerance, avoid=avoid)
     except NumericError:
         return dict.fromkeys(patterns, float("inf"))
     reference = np.zeros((len(part), len(arrangements(patterns))))
-    if again.buckets:
+    if isinstance(again, ConditionedQuadruples) and again.buckets:
         reference = np.array(_evaluate(other, patterns, replace(again, nested=()), jnp.asarray(kernel)))
-    for bucket in again.nested:
+    for bucket in getattr(again, "nested", ()):
         reference[np.asarray(bucket.slots)] = nested_values(other, arrangements(patterns), bucket, kernel)
     values = np.asarray(unique, dtype=float)
     rounding = 8 * float(jnp.finfo(unique.dtype).eps)
@@ -84,11 +94,6 @@ def _sample(K: np.ndarray, inputs: int, seed: int) -> np.ndarray:
     order = [int(np.argmax(np.diagonal(K))), *(int(i) for i in alike)]
     order += [int(i) for i in np.random.default_rng(seed).permutation(size)]
     return np.array(sorted(list(dict.fromkeys(order))[: min(inputs, size)]))
-
-
-@lru_cache(maxsize=64)
-def _series_only(functions: Functions) -> Functions:
-    return replace(functions, family="mehler") if functions.family in ("gaussian-erf", "exponential") else functions
 
 
 @partial(jax.jit, static_argnums=(0, 1))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from numeric.brackets import arrangements, block, sorted_quadruples, tensor
-from numeric.brackets.gather import LARGEST_INT32, _slot
+from numeric.brackets.storage import LARGEST_INT32, _slot
 
 PATTERNS = ((0, 1, 1, 2), (0, 0, 1, 1), (1, 1, 1, 3))
 SIZE = 5

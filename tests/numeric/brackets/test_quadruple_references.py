@@ -14,7 +14,7 @@ from bracket_twin import functions
 from quadruple_check import quadruple_errors
 
 from numeric.brackets import PATTERNS, make_quadruple_plan, quadruple_brackets, unique_quadruples
-from numeric.brackets.nestedplan import _rule, _values
+from numeric.brackets.nested.plan import _rule, _values
 from numeric.errors import NumericError
 
 ROWS = json.loads((Path(__file__).parents[2] / "data" / "brackets" / "quadruples.json").read_text())

@@ -57,7 +57,7 @@ def pair_flow(name, case):
     """The pair's own flow alone: the four-point quadrature of one input is tested elsewhere."""
     functions = load(name).FUNCTIONS
     X, depth, width = np.array([case["x"], case["y"]]), case["depth"], case["width"]
-    close = ClosePairs(functions, X, np.full(depth, case["C_b"]), np.zeros((2, 2)), kernels=False)
+    close = ClosePairs(functions, X, np.full(depth, case["C_b"]), np.array([[0, 1]]))
     numbers = {key: jnp.asarray(case[key]) for key in ("C_b", "C_W", "lambda_b", "lambda_W")}
     ratios = [1.0, width / 2, *[1.0] * depth]
     values = [numbers | {"r": jnp.asarray(ratios[layer])} for layer in range(depth)]

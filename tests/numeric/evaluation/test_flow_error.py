@@ -47,7 +47,7 @@ def test_a_plan_for_smaller_inputs(twin):
     with pytest.raises(NumericError, match="The plan belongs to a flow of 2 inputs, not 1"):
         flow("tanh", X[:1], depth=3, tensors="B", plan=plan, **NETWORK)
     with pytest.raises(NumericError, match="The plan belongs to a flow of depth 3, not 2"):
-        flow("tanh", X, depth=2, tensors="B", plan=plan)
+        flow("tanh", X, depth=2, width=5, tensors="B", plan=plan)
     with pytest.raises(NumericError, match="plan is the `plan` of a flow"):
         flow("tanh", X, depth=3, tensors="B", plan="fine", **NETWORK)
 

@@ -177,3 +177,14 @@ def test_tiny_and_huge_kernels(size):
     want = Twin(jnp.tanh, x, [3], **options, step=step, radius=7.8 if size < 1 else 6.5).layers[-1]
     for name in ("K", "Theta", "V", "B", "F"):
         np.testing.assert_allclose(f.layer(2)[name], want[name], rtol=0, atol=2e-8 * np.abs(want[name]).max())
+
+
+def test_compiled_steps_equal_the_twin_too(twin, monkeypatch):
+    """So few inputs are done on the host; more, and all under jit, by compiled programs of the same formulas."""
+    import numeric.evaluation.host
+
+    monkeypatch.setattr(numeric.evaluation.host, "FEW", 0)
+    f = flow("swish", X, depth=3, layers="last", **NETWORK)
+    for name in TENSORS:
+        want = twin.layers[2][name]
+        np.testing.assert_allclose(f.layer(3)[name], want, rtol=0, atol=1e-9 * np.abs(want).max())

@@ -17,12 +17,13 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-import jax
-import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
+from numeric.brackets.arrays import loop, module_of, sigma
 from numeric.brackets.functions import Functions
-from numeric.brackets.hermite import gaussian_weights, hermite_rows
+from numeric.brackets.rules import gaussian_weights
+from numeric.brackets.series.hermite import hermite_rows
 
 Pattern = tuple[int, ...]
 FLOOR = 1e-14  # relative to the label's own variance: adding so little changes nothing, and no ratio blows up
@@ -69,29 +70,30 @@ class Geometry(NamedTuple):
 
 
 def _ratio(numerator: Array, denominator: Array) -> Array:
-    positive = denominator > 0
-    return jnp.where(positive, numerator / jnp.where(positive, denominator, 1), 0)
+    xp, positive = module_of(denominator), denominator > 0
+    return xp.where(positive, numerator / xp.where(positive, denominator, 1), 0)
 
 
 def geometry(K: Array, a: Array, b: Array, labels: Array, single: bool) -> Geometry:
     """Whiten the pair (a, b) and condition the labels on it; `single` says that b is the same input as a."""
-    floor = 16 * jnp.finfo(K.dtype).eps if K.dtype == jnp.float32 else FLOOR
-    variances = jnp.diagonal(K)[labels]
-    size_a = jnp.sqrt(K[a, a])
+    xp = module_of(K)
+    floor = 16 * np.finfo(K.dtype).eps if K.dtype == np.float32 else FLOOR
+    variances = xp.diagonal(K)[labels]
+    size_a = xp.sqrt(K[a, a])
     first = _ratio(K[a][labels], size_a)
     if single:
-        second = jnp.zeros_like(first)
-        on_a = on_b = jnp.stack([size_a, jnp.zeros_like(size_a)])
+        second = xp.zeros_like(first)
+        on_a = on_b = xp.stack([size_a, xp.zeros_like(size_a)])
     else:
         b_first = _ratio(K[a, b], size_a)
-        b_second = jnp.sqrt(jnp.maximum(K[b, b] - b_first**2, floor * K[b, b]))
+        b_second = xp.sqrt(xp.maximum(K[b, b] - b_first**2, floor * K[b, b]))
         second = _ratio(K[b][labels] - b_first * first, b_second)
-        on_a, on_b = jnp.stack([size_a, jnp.zeros_like(size_a)]), jnp.stack([b_first, b_second])
-    s = jnp.sqrt(jnp.maximum(variances - first**2 - second**2, floor * variances))
+        on_a, on_b = xp.stack([size_a, xp.zeros_like(size_a)]), xp.stack([b_first, b_second])
+    s = xp.sqrt(xp.maximum(variances - first**2 - second**2, floor * variances))
     kappa = K[labels][:, labels] - first[:, None] * first[None, :] - second[:, None] * second[None, :]
     size = s[:, None] * s[None, :]
-    r = jnp.clip(_ratio(kappa, size), -1, 1)
-    return Geometry(on_a, on_b, jnp.stack([first, second]), s, r, r * size)
+    r = xp.clip(_ratio(kappa, size), -1, 1)
+    return Geometry(on_a, on_b, xp.stack([first, second]), s, r, r * size)
 
 
 def smoothed(functions: Functions, z: Array, s: Array, table: Array, orders: range, upward: bool) -> dict[int, Array]:
@@ -100,22 +102,23 @@ def smoothed(functions: Functions, z: Array, s: Array, table: Array, orders: ran
     s C^{k+1}_n = sqrt(n + 1) C^k_{n+1}. Downward from the highest derivative, which is safe for every s, or, where no
     s is small, upward from the lowest, which evaluates only one function (the table has the extra rows).
     """
+    xp = module_of(z)
     lowest, highest = orders[0], orders[-1]
     rows = table.shape[0]
-    root = jnp.sqrt(jnp.arange(1, rows, dtype=s.dtype))[:, None, None]
+    root = xp.sqrt(xp.arange(1, rows, dtype=s.dtype))[:, None, None]
     if upward:
         n = rows - (highest - lowest)
-        current = _moments(table, functions.derivatives(z, lowest))
+        current = _moments(table, sigma(functions, z, lowest))
         out = {lowest: current[:n]}
         for k in range(lowest + 1, highest + 1):
             current = current[1:] * (root[: current.shape[0] - 1] / s[None, :, None])
             out[k] = current[:n]
         return out
-    current = _moments(table, functions.derivatives(z, highest))
+    current = _moments(table, sigma(functions, z, highest))
     out = {highest: current}
     for k in range(highest - 1, lowest - 1, -1):
-        zeroth = _moments(table[:1], functions.derivatives(z, k))[0]
-        current = jnp.concatenate([zeroth[None], current[:-1] * (s[None, :, None] / root)])
+        zeroth = _moments(table[:1], sigma(functions, z, k))[0]
+        current = xp.concatenate([zeroth[None], current[:-1] * (s[None, :, None] / root)])
         out[k] = current
     return out
 
@@ -143,29 +146,30 @@ def conditioned(
     `nodes` has shape (chunks, 3, Q): x_1, x_2 and the weight; one chunk is held in memory at a time.
     `y` are the nodes of the conditional rule with step `y_step`.
     """
+    xp = module_of(K)
     g = geometry(K, pair[0], pair[1], labels, single)
     plan = families(patterns)
     orders = range(min(min(p[2:]) for p in patterns), max(max(p[2:]) for p in patterns) + 1)
     rows = n + (len(orders) - 1 if upward else 0)
     weights = gaussian_weights(y, y_step)
-    _, table = hermite_rows(y, (jnp.zeros_like(weights), weights), jnp.zeros((), y.dtype), rows)
+    _, table = hermite_rows(y, (xp.zeros_like(weights), weights), xp.zeros((), y.dtype), rows)
 
     groups = products(plan)
 
     def chunk(total: Sums, node: Array) -> tuple[Sums, None]:
         x, w = node[:2], node[2]
-        outer_a = {i: functions.derivatives(g.a @ x, i) for i in {f.i for f in plan}}
-        outer_b = {j: functions.derivatives(g.b @ x, j) for j in {f.j for f in plan}}
+        outer_a = {i: sigma(functions, g.a @ x, i) for i in {f.i for f in plan}}
+        outer_b = {j: sigma(functions, g.b @ x, j) for j in {f.j for f in plan}}
         means = g.labels.T @ x
         c = smoothed(functions, means + g.s[:, None] * y[:, None, None], g.s, table, orders, upward)
         weight = {(i, j): w * outer_a[i] * outer_b[j] for i, j in {(f.i, f.j) for f in plan}}
-        stacked = {kl: jnp.stack([weight[f.i, f.j] for f in group])[:, None, :] for kl, group in groups.items()}
+        stacked = {kl: xp.stack([weight[f.i, f.j] for f in group])[:, None, :] for kl, group in groups.items()}
 
         def order(_: None, rows: dict[int, Array]) -> tuple[None, list[Array]]:
             """All products of one order n: the families that share (k, l) in one matrix product."""
             return None, [(stacked[k, l] * rows[k]).reshape(-1, rows[k].shape[-1]) @ rows[l].T for k, l in groups]
 
-        _, added = jax.lax.scan(order, None, c)
+        _, added = loop(order, None, c)
         series = [old + new for old, new in zip(total[0], added)]
         lower = {
             (f, m): value + (c[f.k - m][0] * weight[f.i, f.j]) @ c[f.l - m][0].T for (f, m), value in total[1].items()
@@ -174,29 +178,28 @@ def conditioned(
 
     size = labels.shape[0]
     start: Sums = (
-        [jnp.zeros((n, len(group) * size, size), K.dtype) for group in groups.values()],
-        {(f, m): jnp.zeros((size, size), K.dtype) for f in plan for m in range(1, f.depth + 1)},
+        [xp.zeros((n, len(group) * size, size), K.dtype) for group in groups.values()],
+        {(f, m): xp.zeros((size, size), K.dtype) for f in plan for m in range(1, f.depth + 1)},
     )
-    (together, lower), _ = jax.lax.scan(chunk, start, nodes)
+    (together, lower), _ = loop(chunk, start, nodes)
     found = {
         f: product
         for group, values in zip(groups.values(), together)
-        for f, product in zip(group, jnp.moveaxis(values.reshape(n, len(group), size, size), 1, 0))
+        for f, product in zip(group, xp.moveaxis(values.reshape(n, len(group), size, size), 1, 0))
     }
     values: dict[Pattern, Array] = {}
     for f, series in found.items():
         for m in range(f.depth + 1):
             scale = [math.factorial(p) / math.factorial(p + m) for p in range(n)]
-            value = _polynomial(g.r, series * jnp.asarray(scale, K.dtype)[:, None, None]) * g.kappa**m
+            value = _polynomial(g.r, series * xp.asarray(scale, K.dtype)[:, None, None]) * g.kappa**m
             for t in range(m):
                 value = value + g.kappa**t / math.factorial(t) * lower[f, m - t]
             # lower[f, m] is the zeroth product of (k - m, l - m)
             values[f.i, f.j, f.k - m, f.l - m] = value
             values[f.i, f.j, f.l - m, f.k - m] = value.T
-    return jnp.stack([values[p] for p in patterns])
+    return xp.stack([values[p] for p in patterns])
 
 
 def _polynomial(r: Array, coefficients: Array) -> Array:
     """sum_n r^n coefficients[n] by Horner's rule."""
-    total, _ = jax.lax.scan(lambda t, c: (t * r + c, None), jnp.zeros_like(r), coefficients, reverse=True)
-    return total
+    return loop(lambda t, c: (t * r + c, None), module_of(r).zeros_like(r), coefficients, reverse=True)[0]

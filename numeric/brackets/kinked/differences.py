@@ -17,7 +17,8 @@ import numpy as np
 from jax import Array
 
 from numeric.brackets.functions import Functions
-from numeric.brackets.sectorrule import angular_rule, radial_rule
+from numeric.brackets.kinked.sectorrule import angular_rule, radial_rule
+from numeric.brackets.linear import PiecewiseLinear
 
 PARALLEL = 1e-24  # of the variance of m: what is left to the part that p does not explain, at least
 SHORT = 0.3  # in units of the length on which sigma changes: differences up to here by a rule, beyond by subtraction
@@ -47,7 +48,7 @@ class Nodes(NamedTuple):
 
 
 def _radii(functions: Functions, rule: Rule) -> tuple[np.ndarray, np.ndarray]:
-    if functions.family != "piecewise-linear":
+    if not isinstance(functions.calculus, PiecewiseLinear):
         return radial_rule(rule.radii)
     s, w = np.polynomial.laguerre.laggauss(rule.radii)  # homogeneous: polynomials in r^2 of the third degree at most
     if rule.radii == 2:  # to the last digit
@@ -64,7 +65,7 @@ def pair_nodes(functions: Functions, K: Array, beta: Array, rule: Rule) -> Nodes
     angle, other = jnp.arctan2(spread, along), jnp.hypot(along, spread)
     r, wr = (jnp.asarray(v, K.dtype) for v in _radii(functions, rule))
     grain = 1 / jnp.maximum(jnp.maximum(root, other), 1)
-    if functions.family == "piecewise-linear":
+    if isinstance(functions.calculus, PiecewiseLinear):
         grain = jnp.full_like(grain, 10.0)
     near, weight = angular_rule(rule.angles, grain)  # on (0, 1), graded towards 0
     wide, thin = (np.pi - angle) / 2 * near, angle / 2 * near
@@ -96,8 +97,8 @@ def pair_nodes(functions: Functions, K: Array, beta: Array, rule: Rule) -> Nodes
 
 def _difference(functions: Functions, a: Array, b: Array, m: Array, beta: Array) -> Array:
     """sigma(b) - beta sigma(a) with b = beta a + m: signs agree in the first two half sectors, not in the others."""
-    if functions.slopes is not None:
-        slope = [jnp.where(v > 0, *functions.slopes) for v in (a, b)]
+    if isinstance(functions.calculus, PiecewiseLinear):
+        slope = [jnp.where(v > 0, *functions.calculus.slopes) for v in (a, b)]
         return jnp.concatenate([(slope[0] * m)[:, :2], (slope[1] * b - beta * slope[0] * a)[:, 2:]], axis=1)
     short = SHORT * min(functions.strip, 1.0)
     together = _increment(functions, a[:, :2], m[:, :2], b[:, :2], short)

@@ -15,22 +15,21 @@ from collections.abc import Sequence
 from functools import lru_cache
 from itertools import combinations, product
 
-import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from numeric.brackets.arrays import module_of
 from numeric.brackets.close import determinant
-from numeric.brackets.functions import Functions
 from numeric.brackets.orthant import conditionals, correlation, sign2, sign4
 from numeric.brackets.program import Program, Term
 
+Form = tuple[tuple[float, ...], tuple[float, ...], float]  # p, q and the scale a
 Slot = tuple[int, int | None]  # power of z, derivatives of the sign (None: no sign at all)
 
 
-def slot_terms(functions: Functions, order: int) -> list[tuple[float, Slot]]:
+def slot_terms(form: Form, order: int) -> list[tuple[float, Slot]]:
     """sigma^(order) = sum of coefficient z^power sgn^(m)(u), each m at most `order`."""
-    assert functions.erf_form is not None
-    p, q, _ = functions.erf_form
+    p, q, _ = form
     size = max(len(p), len(q))
     plain = np.zeros(size)
     plain[: len(p)] += p
@@ -100,9 +99,9 @@ def _shift(orders: tuple[int | None, ...], i: int, by: int) -> tuple[int | None,
 
 
 @lru_cache(maxsize=64)
-def _compiled(functions: Functions, patterns: tuple[tuple[int, ...], ...]) -> tuple[Program, list[int]]:
+def _compiled(form: Form, patterns: tuple[tuple[int, ...], ...]) -> tuple[Program, list[int]]:
     program = Program(_rule)
-    slot = {k: slot_terms(functions, k) for k in {k for p in patterns for k in p}}
+    slot = {k: slot_terms(form, k) for k in {k for p in patterns for k in p}}
     wanted: dict[tuple[int, ...], list[Term]] = {}
     for pattern in patterns:
         sums: dict[tuple[Slot, ...], float] = {}
@@ -120,21 +119,21 @@ Covariances = Array | Sequence[Sequence[Array]]  # (d, d, B), or entries of any 
 
 
 def stein_brackets(
-    functions: Functions, patterns: tuple[tuple[int, ...], ...], K: Covariances, nodes: Array, weights: Array
+    form: Form, patterns: tuple[tuple[int, ...], ...], K: Covariances, nodes: Array, weights: Array
 ) -> list[Array]:
     """<product of sigma^(k_i)(z_i)> for each pattern, from the covariances of d = 2 or 4 labels.
 
     `nodes`, `weights`: the rule for the four-variate sign expectation. For two labels everything stays elementwise on
     the entries (nothing is stacked), which the compiler turns into one vectorized loop.
     """
-    assert functions.erf_form is not None
-    program, outputs = _compiled(functions, patterns)
+    program, outputs = _compiled(form, patterns)
+    xp = module_of(K[0][0])
     size = len(K)
-    noise = functions.erf_form[2] ** -2.0
+    noise = form[2] ** -2.0
     S = [[K[i][j] + noise if i == j else K[i][j] for j in range(size)] for i in range(size)]
     given: dict[tuple[int, ...], Covariances] = {(): S}
     if size > 2:
-        given |= conditionals(jnp.stack([jnp.stack(row) for row in S]))
+        given |= conditionals(xp.stack([xp.stack(row) for row in S]))
     inverses = {which: _inverse(S, which) for count in range(1, size + 1) for which in combinations(range(size), count)}
     if size == 2:  # nearly parallel inputs of large variance: the determinant without cancellation
         det = determinant(K[0][0], K[1][1], K[0][1]) + noise * (K[0][0] + K[1][1]) + noise**2
@@ -156,15 +155,15 @@ def stein_brackets(
     if size == 2:
         asines = {which: sign2(r) for which, r in two.items()}
     else:
-        asines = dict(zip(two, sign2(jnp.stack(list(two.values()))))) if two else {}
+        asines = dict(zip(two, sign2(xp.stack(list(two.values()))))) if two else {}
 
     def base(key: Key) -> Array:
         deltas, bare = _split(key[1])
-        value = jnp.ones_like(K[0][0])
+        value = xp.ones_like(K[0][0])
         if deltas:
-            value = (2 / np.sqrt(2 * np.pi)) ** len(deltas) / jnp.sqrt(inverses[deltas][1])
+            value = (2 / np.sqrt(2 * np.pi)) ** len(deltas) / xp.sqrt(inverses[deltas][1])
         if len(bare) == 4:
-            return sign4(jnp.stack([jnp.stack(row) for row in S]), nodes, weights)
+            return sign4(xp.stack([xp.stack(row) for row in S]), nodes, weights)
         return value * asines[deltas, bare] if bare else value
 
     keys = [k for k in program.coefficients if k is not None]  # in the order of their numbers
@@ -177,9 +176,9 @@ def _split(orders: tuple[int | None, ...]) -> tuple[tuple[int, ...], tuple[int, 
 
 def _inverse(S: Covariances, which: tuple[int, ...]) -> tuple[list[list[Array]], Array]:
     """Inverse and determinant of a block by Gauss-Jordan elimination (positive definite: no pivoting)."""
-    size = len(which)
+    xp, size = module_of(S[0][0]), len(which)
     both: list[list] = [[S[i][j] for j in which] + [float(x == y) for y in range(size)] for x, i in enumerate(which)]
-    determinant = jnp.ones_like(S[0][0])
+    determinant = xp.ones_like(S[0][0])
     for x in range(size):
         pivot = both[x][x]
         determinant = determinant * pivot

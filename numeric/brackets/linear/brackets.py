@@ -16,7 +16,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from numeric.brackets.functions import Functions
+from numeric.brackets.arrays import module_of
+from numeric.brackets.calculus import Rectangle
 from numeric.brackets.orthant import arcsine, conditionals, correlation, sign2, sign4
 from numeric.brackets.program import Program, Term
 from numeric.errors import NumericError
@@ -24,35 +25,38 @@ from numeric.errors import NumericError
 COINCIDENT = 1e-14  # 1 - rho^2 below which two inputs are one
 
 
-def _mean_and_half_difference(functions: Functions) -> tuple[float, float]:
-    assert functions.slopes is not None
-    plus, minus = functions.slopes
+Slopes = tuple[float, float]  # for z > 0 and for z < 0
+
+
+def _mean_and_half_difference(slopes: Slopes) -> tuple[float, float]:
+    plus, minus = slopes
     return (plus + minus) / 2, (plus - minus) / 2
 
 
 def _gap(a: Array, b: Array, c: Array) -> Array:
     """a b - c^2 without needless cancellation, never negative."""
-    size = jnp.sqrt(a * b)
-    return jnp.maximum((size - c) * (size + c), 0)
+    xp = module_of(c)
+    size = xp.sqrt(a * b)
+    return xp.maximum((size - c) * (size + c), 0)
 
 
 def _angle(a: Array, b: Array, c: Array) -> Array:
-    size = a * b
-    safe = jnp.where(size > 0, size, 1)
-    root = jnp.sqrt(jnp.where(size > 0, _gap(a, b, c) / safe, 1))
-    return jnp.where(size > 0, arcsine(jnp.clip(c / jnp.sqrt(safe), -1, 1), root), 0)
+    xp, size = module_of(c), a * b
+    safe = xp.where(size > 0, size, 1)
+    root = xp.sqrt(xp.where(size > 0, _gap(a, b, c) / safe, 1))
+    return xp.where(size > 0, arcsine(xp.clip(c / xp.sqrt(safe), -1, 1), root), 0)
 
 
-def _even(functions: Functions, a: Array, b: Array, c: Array) -> Array:
+def _even(slopes: Slopes, a: Array, b: Array, c: Array) -> Array:
     """<sigma sigma> for variances a, b and covariance c, smooth part of the domain (used for its K-derivatives)."""
-    mu, nu = _mean_and_half_difference(functions)
+    mu, nu = _mean_and_half_difference(slopes)
     gap = jnp.sqrt(a * b - c * c)
     return mu**2 * c + nu**2 * (2 / np.pi) * (gap + c * jnp.arctan2(c, gap))
 
 
-def _odd(functions: Functions, a: Array, b: Array, c: Array) -> Array:
+def _odd(slopes: Slopes, a: Array, b: Array, c: Array) -> Array:
     """<sigma(z_a) sigma'(z_b)>."""
-    mu, nu = _mean_and_half_difference(functions)
+    mu, nu = _mean_and_half_difference(slopes)
     return mu * nu * np.sqrt(2 / np.pi) * (c / jnp.sqrt(b) + jnp.sqrt(a))
 
 
@@ -63,46 +67,52 @@ def _differentiated(function, x: int, y: int, z: int):
     return function
 
 
-def linear_pair(functions: Functions, j: int, k: int, K: Array) -> Array:
-    """<sigma^(j)(z_a) sigma^(k)(z_b)> for all pairs, (N, N).
+def linear_pair(slopes: Slopes, j: int, k: int, pairs: Rectangle) -> Array:
+    """<sigma^(j)(z_a) sigma^(k)(z_b)> for all pairs, (R, C).
 
     Where the two inputs coincide, brackets with two delta functions, or more derivatives than two in all, diverge one
     by one; in the recursions they occur only in combinations that are derivatives along the coincident direction,
     and those vanish by scale invariance. They are given as zero there.
     """
-    mu, nu = _mean_and_half_difference(functions)
     if j > k:
-        return linear_pair(functions, k, j, K).T
-    diagonal = jnp.diagonal(K)
-    a, b = jnp.broadcast_to(diagonal[:, None], K.shape), jnp.broadcast_to(diagonal[None, :], K.shape)
-    same = jnp.eye(K.shape[0], dtype=bool)
-    gap = jnp.where(same, 0, jnp.sqrt(_gap(a, b, K)))
+        return linear_pair(slopes, k, j, Rectangle(pairs.b, pairs.a, pairs.c.T, pairs.same.T)).T
+    xp, shape = module_of(pairs.c), pairs.c.shape
+    a, b = xp.broadcast_to(pairs.a[:, None], shape), xp.broadcast_to(pairs.b[None, :], shape)
     if (j, k) in ((0, 0), (1, 1)):
-        angle = jnp.where(same & (a > 0), np.pi / 2, _angle(a, b, K))
-        if j == 1:
-            return mu**2 + nu**2 * (2 / np.pi) * angle
-        return mu**2 * K + nu**2 * (2 / np.pi) * (gap + K * angle)
-    coincident = _gap(a, b, K) <= COINCIDENT * a * b
-    coincident = coincident | same
+        return square(slopes, j, a, b, pairs.c, pairs.same)
+    mu, nu = _mean_and_half_difference(slopes)
+    coincident = (_gap(a, b, pairs.c) <= COINCIDENT * a * b) | pairs.same
     if (j, k) in ((0, 1), (0, 2), (1, 2)):
         positive = b > 0
-        root = jnp.sqrt(jnp.where(positive, b, 1))
+        root = xp.sqrt(xp.where(positive, b, 1))
         if (j, k) == (0, 1):
-            slope = jnp.where(positive, K / root, 0)
-            return mu * nu * np.sqrt(2 / np.pi) * (slope + jnp.sqrt(a))
+            slope = xp.where(positive, pairs.c / root, 0)
+            return mu * nu * np.sqrt(2 / np.pi) * (slope + xp.sqrt(a))
+        gap = xp.where(pairs.same, 0, xp.sqrt(_gap(a, b, pairs.c)))
         value = gap / root**2 * (2 * nu**2 / np.pi) if j == 0 else mu * nu * np.sqrt(2 / np.pi) / root
-        return jnp.where(positive, value, 0)
+        return xp.where(positive, value, 0)
     usable = ~coincident & (a > 0) & (b > 0)
-    a, b, c = jnp.where(usable, a, 1), jnp.where(usable, b, 1), jnp.where(usable, K, 0)
+    a, b, c = xp.where(usable, a, 1), xp.where(usable, b, 1), xp.where(usable, pairs.c, 0)
     if (j + k) % 2 == 0:  # j = x + 2 y, k = x + 2 z
         x, base = j % 2, _even
         y, z = (j - x) // 2, (k - x) // 2
     else:  # j = x + 2 y, k = 1 + x + 2 z
         x, base = j % 2, _odd
         y, z = (j - x) // 2, (k - 1 - x) // 2
-    function = _differentiated(lambda *args: base(functions, *args), x, y, z)
+    function = _differentiated(lambda *args: base(slopes, *args), x, y, z)
     value = 2.0 ** (y + z) * jax.vmap(jax.vmap(function))(a, b, c)
     return jnp.where(usable, value, 0)
+
+
+def square(slopes: Slopes, order: int, a: Array, b: Array, c: Array, same: Array) -> Array:
+    """<sigma sigma> (order 0) or <sigma' sigma'> (order 1) for variances, covariances and `same`, all of one shape."""
+    xp = module_of(c)
+    mu, nu = _mean_and_half_difference(slopes)
+    angle = xp.where(same & (a > 0), np.pi / 2, _angle(a, b, c))
+    if order == 1:
+        return mu**2 + nu**2 * (2 / np.pi) * angle
+    gap = xp.where(same, 0, xp.sqrt(_gap(a, b, c)))
+    return mu**2 * c + nu**2 * (2 / np.pi) * (gap + c * angle)
 
 
 def _rule(key: tuple) -> list[Term] | None:
@@ -156,7 +166,7 @@ def _program(
 
 
 def linear_quadruples(
-    functions: Functions,
+    slopes: Slopes,
     patterns: tuple[tuple[int, ...], ...],
     K: Array,
     groups: tuple[int, ...],
@@ -167,14 +177,15 @@ def linear_quadruples(
 
     Returns (patterns, B).
     """
-    mu, nu = _mean_and_half_difference(functions)
+    xp = module_of(K)
+    mu, nu = _mean_and_half_difference(slopes)
     size = K.shape[0]
     requests = []
     for pattern in patterns:
         if max(pattern) > 1:
             raise NumericError(
-                f"{functions.name}: the four-point bracket with derivative orders {pattern} holds a delta function "
-                "and does not exist where inputs coincide; tensors that need it are not available."
+                f"The four-point bracket of a piecewise linear activation with derivative orders {pattern} holds a "
+                "delta function and does not exist where inputs coincide; tensors that need it are not available."
             )
         powers = tuple(sum(1 for s, g in enumerate(groups) if g == i and pattern[s] == 0) for i in range(size))
         counts = [groups.count(i) for i in range(size)]
@@ -183,7 +194,7 @@ def linear_quadruples(
     program, outputs = _program(tuple(requests))
     given = conditionals(K)
     full = tuple(range(size))
-    given[full] = jnp.zeros_like(K)
+    given[full] = xp.zeros_like(K)
 
     def coefficient(key: tuple) -> Array:
         kind, before, i, j = key
@@ -192,7 +203,7 @@ def linear_quadruples(
             return c[i, j]
         variance = c[j, j]
         positive = variance > 0
-        return jnp.where(positive, c[i, j] * 2 / jnp.sqrt(2 * np.pi * jnp.where(positive, variance, 1)), 0)
+        return xp.where(positive, c[i, j] * 2 / xp.sqrt(2 * np.pi * xp.where(positive, variance, 1)), 0)
 
     pairs: dict[tuple, Array] = {}
     known: list[tuple] = list(program.bases)
@@ -201,16 +212,16 @@ def linear_quadruples(
             i, j = signs
             c = given[before]
             pairs[before, signs] = correlation(c[i, j], c[i, i], c[j, j])
-    asines = dict(zip(pairs, sign2(jnp.stack(list(pairs.values()))))) if pairs else {}
+    asines = dict(zip(pairs, sign2(xp.stack(list(pairs.values()))))) if pairs else {}
 
     def base(key: tuple) -> Array:
         before, _, signs = key
         if len(signs) == 4:
             return sign4(K, nodes, weights)
-        return asines[before, signs] if signs else jnp.ones_like(K[0, 0])
+        return asines[before, signs] if signs else xp.ones_like(K[0, 0])
 
     keys = [k for k in program.coefficients if k is not None]  # in the order of their numbers
-    return jnp.stack(program.run([coefficient(k) for k in keys], [base(k) for k in program.bases], outputs))
+    return xp.stack(program.run([coefficient(k) for k in keys], [base(k) for k in program.bases], outputs))
 
 
 def merged(quadruple: tuple[int, ...]) -> tuple[int, ...]:

@@ -16,9 +16,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from numeric.brackets.deltas import with_deltas, without_deltas
 from numeric.brackets.functions import Functions
-from numeric.brackets.nested import Request, nested_brackets
+from numeric.brackets.nested.brackets import Request, nested_brackets
+from numeric.brackets.nested.deltas import with_deltas, without_deltas
 from numeric.brackets.patterns import Pattern, arrangements, sorted_quadruples
 from numeric.errors import NumericError
 
@@ -45,8 +45,7 @@ class NestedBucket:
 
 def scale_of(functions: Functions) -> float:
     """The length on which sigma changes."""
-    step = 1 / functions.erf_form[2] if functions.erf_form is not None else 1.0
-    return min(functions.strip, step, 1.0)
+    return min(functions.strip, functions.calculus.length(), 1.0)
 
 
 def _values(
@@ -69,6 +68,9 @@ def fill_nested(
     functions: Functions, components: tuple[Pattern, ...], bucket: NestedBucket, K: Array, out: Array
 ) -> Array:
     """Write the bucket's quadruples into the stored form (U, components)."""
+    if isinstance(K, np.ndarray):
+        out[np.asarray(bucket.slots)] = nested_values(functions, components, bucket, K)
+        return out
     table = jnp.asarray(_turned(components))
     rule = (bucket.nodes.astype(K.dtype), bucket.weights.astype(K.dtype))
 

@@ -14,11 +14,11 @@ from functools import partial
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import Array
 
+from numeric.brackets.calculus import Order, Rectangle
 from numeric.brackets.functions import Functions
-from numeric.brackets.sectorrule import sector_integrals
+from numeric.brackets.kinked.sectorrule import sector_integrals
 from numeric.errors import NumericError
 
 COINCIDENT = 1e-12  # 1 - rho^2 below which two inputs are one
@@ -35,36 +35,43 @@ DERIVATIVES: dict[tuple[int, int], tuple[int, tuple[int, ...]]] = {
 }
 
 
-def delta_pairs(
-    functions: Functions, orders: tuple[tuple[int, int], ...], K: Array, angles: int
-) -> dict[tuple[int, int], Array]:
-    """{(j, k): (N, N)} for orders of which at least one holds a delta function; zero where a variance vanishes."""
+def delta_pairs(functions: Functions, orders: tuple[Order, ...], pairs: Rectangle, angles: int) -> dict[Order, Array]:
+    """{(j, k): (R, C)} for orders of which at least one holds a delta function; zero where a variance vanishes."""
     for j, k in orders:
         if (min(j, k), max(j, k)) not in DERIVATIVES or functions.kinks_at(0):
             raise NumericError(
                 f"{functions.name}: the pair bracket with derivative orders {(j, k)} holds a delta function's "
                 "derivative at the kink and is not available; neither are derivatives that need it."
             )
-    needed = tuple(sorted({(min(pair), max(pair)) for pair in orders}))
-    diagonal = jnp.diagonal(K)
-    size = K.shape[0]
-    a, b = (x.ravel() for x in np.indices((size, size)))
-    product = diagonal[a] * diagonal[b]
+    upright = tuple(pair for pair in orders if pair[0] <= pair[1])
+    found = _upright(functions, upright, pairs, angles) if upright else {}
+    turned = tuple((k, j) for j, k in orders if j > k)
+    if turned:
+        other = _upright(functions, turned, Rectangle(pairs.b, pairs.a, pairs.c.T, pairs.same.T), angles)
+        found |= {(j, k): other[k, j].T for j, k in orders if j > k}
+    return found
+
+
+def _upright(functions: Functions, orders: tuple[Order, ...], pairs: Rectangle, angles: int) -> dict[Order, Array]:
+    """Those with j <= k."""
+    needed = tuple(sorted(set(orders)))
+    shape = pairs.c.shape
+    a, b = (jnp.broadcast_to(x, shape) for x in (pairs.a[:, None], pairs.b[None, :]))
+    product = a * b
     root = jnp.sqrt(product)
-    gap = jnp.where(a == b, 0, (root - K[a, b]) * (root + K[a, b]))
+    gap = jnp.where(pairs.same, 0, (root - pairs.c) * (root + pairs.c))
     apart, seen = gap > COINCIDENT * product, product > 0
-    entries = tuple(jnp.where(apart & seen, x, y) for x, y in ((diagonal[a], 1), (diagonal[b], 1), (K[a, b], 0)))
-    distinct = jax.lax.map(partial(_distinct, functions, needed, angles), entries, batch_size=min(CHUNK, len(a)))
-    one = jax.lax.map(partial(_coincident, functions, needed, angles), jnp.where(diagonal > 0, diagonal, 1))
+    entries = tuple(jnp.where(apart & seen, x, y).ravel() for x, y in ((a, 1), (b, 1), (pairs.c, 0)))
+    distinct = jax.lax.map(partial(_distinct, functions, needed, angles), entries, batch_size=min(CHUNK, pairs.c.size))
+    one = [
+        jax.lax.map(partial(_coincident, functions, needed, angles), jnp.where(x > 0, x, 1)) for x in (pairs.a, pairs.b)
+    ]
     out = {}
     for i, (j, k) in enumerate(needed):
-        sign = jnp.where(K < 0, float(functions.parity * (-1) ** k), 1.0)  # opposite inputs: only odd or even functions
-        together = (one[:, i][:, None] + one[:, i][None, :]) / 2 * sign
-        value = jnp.where(apart.reshape(size, size), distinct[:, i].reshape(size, size), together)
-        out[j, k] = jnp.where(seen.reshape(size, size), value, 0)
-        if j != k:
-            out[k, j] = out[j, k].T
-    return {pair: out[pair] for pair in orders}
+        sign = jnp.where(pairs.c < 0, float(functions.parity * (-1) ** k), 1.0)  # opposite: only odd or even functions
+        together = (one[0][:, i][:, None] + one[1][:, i][None, :]) / 2 * sign
+        out[j, k] = jnp.where(seen, jnp.where(apart, distinct[:, i].reshape(shape), together), 0)
+    return out
 
 
 def _distinct(

@@ -8,17 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import jax
-import jax.numpy as jnp
-import numpy as np
 from jax import Array
 
+from numeric.brackets.arrays import loop, module_of
+from numeric.brackets.rules import gaussian_weights
+
 BLOCK = 512  # Hermite orders that are held at once
-
-
-def half_line(step: float, radius: float) -> np.ndarray:
-    """The positive nodes of the trapezoidal rule with this step."""
-    return step * (np.arange(max(int(np.ceil(radius / step)), 1)) + 0.5)
 
 
 def hermite_rows(
@@ -30,26 +25,26 @@ def hermite_rows(
     stable: the nodes lie between the turning points, or the Gaussian weight carried along is negligible.
     """
 
+    xp = module_of(nodes)
+
     def advance(pair: tuple[Array, Array], n: Array) -> tuple[tuple[Array, Array], Array]:
         before, now = pair
-        after = (nodes * now - jnp.sqrt(n) * before) / jnp.sqrt(n + 1)
+        after = (nodes * now - xp.sqrt(n) * before) / xp.sqrt(n + 1)
         return (now, after), now
 
-    return jax.lax.scan(advance, start, first + jnp.arange(rows, dtype=nodes.dtype))
+    return loop(advance, start, first + xp.arange(rows, dtype=nodes.dtype))
 
 
-def gaussian_weights(nodes: Array, step: float | Array) -> Array:
-    """The step times the standard normal density."""
-    return jnp.asarray(step, nodes.dtype) / float(np.sqrt(2 * np.pi)) * jnp.exp(-(nodes**2) / 2)
-
-
-def coefficients(function: Callable[[Array], Array], scale: Array, nodes: Array, step: float | Array, n: int) -> Array:
-    """c_m = <f(scale x) h_m(x)> for m < n (n even), shape (n, N), with x standard normal and scale of shape (N,).
+def coefficients(
+    function: Callable[[Array], list[Array]], scale: Array, nodes: Array, step: float | Array, n: int
+) -> Array:
+    """c_m = <f(scale x) h_m(x)> for m < n and each f of the list: shape (f, n, N), with x standard normal, scale (N,).
 
     `nodes` are the positive ones of `half_line`.
     """
+    xp = module_of(nodes)
     z = scale[:, None] * nodes[None, :]
-    plus, minus = function(z), function(-z)
+    plus, minus = (xp.concatenate(function(sign * z)) for sign in (1, -1))  # (f N, nodes)
     even, odd = plus + minus, plus - minus
     weights = gaussian_weights(nodes, step)
     rows = min(BLOCK, n + n % 2)
@@ -57,8 +52,8 @@ def coefficients(function: Callable[[Array], Array], scale: Array, nodes: Array,
 
     def block(pair: tuple[Array, Array], first: Array) -> tuple[tuple[Array, Array], Array]:
         pair, h = hermite_rows(nodes, pair, first, rows)
-        return pair, jnp.stack([h[0::2] @ even.T, h[1::2] @ odd.T], axis=1).reshape(rows, -1)
+        return pair, xp.stack([h[0::2] @ even.T, h[1::2] @ odd.T], axis=1).reshape(rows, -1)
 
-    firsts = rows * jnp.arange(blocks, dtype=nodes.dtype)
-    _, c = jax.lax.scan(block, (jnp.zeros_like(weights), weights), firsts)
-    return c.reshape(blocks * rows, -1)[:n]
+    firsts = rows * xp.arange(blocks, dtype=nodes.dtype)
+    _, c = loop(block, (xp.zeros_like(weights), weights), firsts)
+    return xp.moveaxis(c.reshape(blocks * rows, -1, scale.size)[:n], 1, 0)

@@ -1,0 +1,58 @@
+"""Analytic on both sides of a kink at zero: the calculus, pairs in sectors, quadruples by nested quadrature."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from numeric.brackets.calculus import (
+    Calculus,
+    Order,
+    PairPlan,
+    PairQuestion,
+    QuadruplePlan,
+    QuadrupleQuestion,
+    Rectangle,
+)
+from numeric.brackets.functions import Functions
+from numeric.brackets.kinked.sectors import sector_pairs
+from numeric.brackets.nested import plan_all
+
+SECTORS, WIDE_SECTORS, FINER_SECTORS = 28, 52, 8  # angles on either side of a sector's middle
+WIDE = 100.0  # variance from which sectors take more of them
+
+
+@dataclass(frozen=True)
+class Kinked(Calculus):
+    """sigma is analytic on both sides of zero; `jump_order` is the lowest derivative that jumps (selu: 1, elu: 2)."""
+
+    jump_order: int
+
+    def jumps(self) -> int:
+        return self.jump_order
+
+    def plan_pairs(self, functions: Functions, question: PairQuestion) -> PairPlan:
+        return SectorPairs(jnp.asarray(1e-15), SECTORS if question.variance < WIDE else WIDE_SECTORS)
+
+    def plan_quadruples(self, functions: Functions, question: QuadrupleQuestion) -> QuadruplePlan:
+        return plan_all(functions, question)
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class SectorPairs(PairPlan):
+    """How many angles a sector of the plane takes."""
+
+    tail: Array
+    angles: int = field(metadata={"static": True})
+
+    def refined(self) -> SectorPairs:
+        return replace(self, angles=self.angles + FINER_SECTORS)
+
+    def rectangle(
+        self, functions: Functions, orders: tuple[Order, ...], pairs: Rectangle, symmetric: bool
+    ) -> dict[Order, Array]:
+        return sector_pairs(functions, orders, pairs, symmetric, self.angles)

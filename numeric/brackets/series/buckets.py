@@ -1,0 +1,120 @@
+"""Jobs of conditioned series: pairs to condition on that share node sets and series length, in arrays of one shape."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from numeric.brackets.functions import Functions
+from numeric.brackets.rules import half_line, hermite_table, ladder
+from numeric.brackets.series.lengths import SPREADS
+
+LONG = 24
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class Bucket:
+    """Conditioning pairs that share node sets and series length. J jobs of at most T quadruples each."""
+
+    pairs: jax.Array  # (J, 2)
+    labels: jax.Array  # (J, M) the inputs that occur as c or d
+    targets: jax.Array  # (J, T, 2) positions of c and d among the labels
+    options: jax.Array  # (J, T) which of POSITIONS
+    slots: jax.Array  # (J, T) index of the sorted quadruple; U for padding
+    nodes: jax.Array  # (chunks, 3, Q)
+    y: jax.Array
+    y_step: jax.Array
+    n: int = field(metadata={"static": True})
+    single: bool = field(metadata={"static": True})
+    upward: bool = field(metadata={"static": True})  # spreads are large enough to derive C^k from C^0 alone
+
+
+def plane_nodes(step: float, radius: float, half: bool, single: bool, chunk: int) -> np.ndarray:
+    """Nodes of the (disk-pruned) rule for a whitened pair, (chunks, 3, chunk); half of them if parity allows."""
+    line = half_line(step, radius)
+    full = np.concatenate([-line[::-1], line])
+    if single:
+        x = np.stack([line if half else full, np.zeros(line.size if half else full.size)])
+        w = step / np.sqrt(2 * np.pi) * np.exp(-(x[0] ** 2) / 2)
+    else:
+        x = np.stack([v.ravel() for v in np.meshgrid(line if half else full, full, indexing="ij")])
+        x = x[:, (x**2).sum(axis=0) <= radius**2]
+        w = step**2 / (2 * np.pi) * np.exp(-(x**2).sum(axis=0) / 2)
+    nodes = np.concatenate([x, (2 * w if half else w)[None]])
+    count = -(-nodes.shape[1] // chunk)
+    count = ladder(count) if count > 8 else count
+    chunk = -(-nodes.shape[1] // (8 * count)) * 8
+    nodes = np.pad(nodes, ((0, 0), (0, count * chunk - nodes.shape[1])))
+    return nodes.reshape(3, count, chunk).transpose(1, 0, 2)
+
+
+class Work(NamedTuple):
+    """The quadruples of one bucket and what was decided for them."""
+
+    quadruples: np.ndarray
+    option: np.ndarray
+    picked: np.ndarray
+    length: np.ndarray
+    spread: np.ndarray
+    members: np.ndarray
+    single: bool
+
+
+def make_bucket(
+    functions: Functions,
+    work: Work,
+    sizes: np.ndarray,
+    step: float,
+    smooth: float,
+    tolerance: float,
+    radius: float,
+    upward: bool,
+) -> Bucket:
+    quadruples, members, single = work.quadruples, work.members, work.single
+    size = int(quadruples.max()) + 1
+    picked = work.picked[members]
+    pairs, job = np.unique(picked[:, :2], axis=0, return_inverse=True)
+    job = job.ravel()
+    counts = np.bincount(job)
+    J, T = len(pairs), int(counts.max())
+    order = np.argsort(job, kind="stable")
+    place = np.concatenate([np.arange(c) for c in counts])
+    used = np.zeros((J, size), dtype=bool)
+    used[job, picked[:, 2]] = used[job, picked[:, 3]] = True
+    M = min(size, -(-int(used.sum(axis=1).max()) // 4) * 4)
+    labels = np.argsort(~used, axis=1, kind="stable")[:, :M]
+    position = np.zeros((J, size), dtype=np.int32)
+    np.put_along_axis(position, labels, np.arange(M, dtype=np.int32)[None, :], axis=1)
+    targets = np.zeros((J, T, 2), dtype=np.int32)
+    options = np.zeros((J, T), dtype=np.int32)
+    slots = np.full((J, T), len(quadruples), dtype=np.int32)
+    rows, where = job[order], (job[order], place)
+    targets[where] = np.stack([position[rows, picked[order, 2]], position[rows, picked[order, 3]]], axis=1)
+    options[where] = work.option[members][order]
+    slots[where] = members[order]
+    n = ladder(work.length[members].max() + 1, 1.4)
+    widest = float(np.max(work.spread[picked[:, 0], picked[:, 1]][np.arange(len(picked))[:, None], picked[:, 2:]]))
+    row = min(int(np.searchsorted(SPREADS, widest)), SPREADS.size - 1)
+    y_step = min(smooth / max(widest, 1e-3), 0.9, 2 * np.pi / (np.sqrt(2 * np.log(1 / tolerance)) + np.sqrt(n)))
+    if n > LONG:  # high orders count: their oscillations come on top of the function's own spectrum
+        y_step = 2 * np.pi / (2 * np.pi / min(smooth / max(widest, 1e-3), 0.9) + np.sqrt(n))
+    reach = np.arange(4.0, 40.0, 0.25)
+    tails = (
+        np.abs(hermite_table(reach, n))
+        * np.exp(-(reach**2) / 2)
+        * np.maximum(sizes[row, np.minimum(np.arange(n), sizes.shape[1] - 1)], 1e-300)[:, None]
+    )
+    far = reach[np.flatnonzero(tails.max(axis=0) > 0.1 * tolerance)]
+    y = half_line(y_step, max(radius, far[-1] + 0.25 if far.size else 0.0))
+    y = np.concatenate([-y[::-1], y])
+    chunk = int(np.clip(2**20 // (M * y.size), 64, 1024))
+    nodes = plane_nodes(step, radius, functions.parity != 0, single, chunk)
+    return Bucket(
+        jnp.asarray(pairs), jnp.asarray(labels), jnp.asarray(targets), jnp.asarray(options), jnp.asarray(slots),
+        jnp.asarray(nodes), jnp.asarray(y), jnp.asarray(y_step), n, single, upward,
+    )  # fmt: skip

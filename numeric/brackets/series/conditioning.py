@@ -1,0 +1,106 @@
+"""Which pair to condition on for each quadruple of inputs.
+
+A quadruple {a, b, c, d} can be conditioned on any of its six pairs. A repeated label is conditioned on itself, which
+costs one dimension only. For distinct labels a third of all pairs suffices: split the inputs into three groups, then
+two of any four share a group (Turan). Quadruples whose series would be long there (c and d nearly coincident given
+a and b) get the pair that suits them best. Near-singular pairs (a, b) are used only when nothing else is left, which
+happens only if all four inputs nearly coincide; then the conditional spread vanishes and the result is still right.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from numeric.brackets.series.lengths import CORRELATIONS, LONGEST, SPREADS
+
+POSITIONS = ((0, 1, 2, 3), (0, 2, 1, 3), (0, 3, 1, 2), (1, 2, 0, 3), (1, 3, 0, 2), (2, 3, 0, 1))
+SINGULAR = 1e-6
+
+
+class Geometry(NamedTuple):
+    """Of a stack of kernels, at worst: series length for conditioning on (a, b) and expanding (c, d), largest spread
+    s_c given (a, b) in units of sqrt(variance), smallest s_c, and 1 - rho_ab^2.
+    """
+
+    need: np.ndarray
+    spread: np.ndarray
+    lower: np.ndarray
+    gap: np.ndarray
+
+
+def geometry(K: np.ndarray, lengths: np.ndarray, variance: float) -> Geometry:
+    """What conditioning on any pair would leave, from the table of series lengths."""
+    size = K.shape[-1]
+    need = np.zeros((size,) * 4, dtype=np.int16)
+    spread = np.zeros((size,) * 3)
+    lower = np.full((size,) * 3, np.inf)
+    gap = np.ones((size, size))
+    for kernel in K:
+        diagonal = np.diagonal(kernel)
+        for a in range(size):
+            first = kernel[a] / np.sqrt(diagonal[a]) if diagonal[a] > 0 else np.zeros(size)
+            for b in range(a, size):
+                rest = diagonal[b] - first[b] ** 2
+                if a != b and diagonal[b] > 0:
+                    gap[a, b] = gap[b, a] = min(gap[a, b], max(rest / diagonal[b], 0.0))
+                second = np.zeros(size)
+                if a != b and rest > 1e-14 * diagonal[b]:
+                    second = (kernel[b] - first[b] * first) / np.sqrt(rest)
+                s = np.sqrt(np.maximum(diagonal - first**2 - second**2, 1e-14 * diagonal))
+                product = s[:, None] * s[None, :]
+                kappa = kernel - np.outer(first, first) - np.outer(second, second)
+                r = np.minimum(np.abs(np.divide(kappa, product, out=np.zeros_like(kappa), where=product > 0)), 1)
+                relative = np.minimum(s / np.sqrt(variance), 1)
+                i = np.searchsorted(CORRELATIONS, r)
+                j = np.searchsorted(SPREADS, np.sqrt(relative[:, None] * relative[None, :]))
+                need[a, b] = np.maximum(
+                    need[a, b], lengths[np.minimum(i, CORRELATIONS.size - 1), np.minimum(j, SPREADS.size - 1)]
+                )
+                need[b, a] = need[a, b]
+                spread[a, b] = spread[b, a] = np.maximum(spread[a, b], relative)
+                lower[a, b] = lower[b, a] = np.minimum(lower[a, b], s)
+    return Geometry(need, spread, lower, gap)
+
+
+def choose_pairs(quadruples: np.ndarray, need: np.ndarray, gap: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """For every sorted quadruple the option (index into POSITIONS) and its series length."""
+    size = need.shape[0]
+    picked = np.stack([quadruples[:, p] for p in POSITIONS], axis=1)  # (U, 6, 4)
+    a, b, c, d = np.moveaxis(picked, 2, 0)
+    length = need[a, b, c, d].astype(float)
+    singular = (a != b) & (gap[a, b] < SINGULAR)
+    cost = length + np.where(singular, 1e6 * (2 - gap[a, b]), 0.0)
+    group = np.arange(size) % 3
+    distinct = (a != b).all(axis=1)
+    cheap = (a == b) | ((group[a] == group[b]) & ~singular & distinct[:, None])
+    restricted = np.where(cheap, cost, np.inf)
+    best = restricted.min(axis=1)
+    finite = best[np.isfinite(best)]
+    cut = 2 * np.median(finite) + 16 if finite.size else 0.0
+    hard = (best > cut) & (best > 1.3 * cost.min(axis=1)) & (distinct | (best > 200))
+    used = cheap.copy()
+    chosen = np.argmin(cost[hard], axis=1)
+    extra = np.zeros((size, size), dtype=bool)
+    rows = np.flatnonzero(hard)
+    extra[a[rows, chosen], b[rows, chosen]] = True
+    used |= extra[a, b] | extra[b, a]
+    used &= (a == b) | distinct[:, None] | hard[:, None]
+    final = np.where(used, cost, np.inf)
+    option = np.argmin(final, axis=1)
+    return option, np.take_along_axis(length, option[:, None], axis=1)[:, 0]
+
+
+def choose_others(
+    quadruples: np.ndarray, need: np.ndarray, gap: np.ndarray, avoid: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Like `choose_pairs`, but on another pair than `avoid` says, where another one is any good."""
+    a, b, c, d = np.moveaxis(np.stack([quadruples[:, p] for p in POSITIONS], axis=1), 2, 0)
+    length = need[a, b, c, d].astype(float)
+    usable = (length <= LONGEST) & ((a == b) | (gap[a, b] >= SINGULAR))
+    rows = np.arange(len(quadruples))
+    same = (a == a[rows, avoid][:, None]) & (b == b[rows, avoid][:, None])
+    cost = np.where(usable & ~same, length, np.inf)
+    option = np.where(np.isfinite(cost).any(axis=1), np.argmin(cost, axis=1), avoid)
+    return option, length[rows, option]

@@ -1,0 +1,136 @@
+"""Four-point brackets by pair-conditioned series: the plan, with how many nodes and terms, and its evaluation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import combinations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from numeric.brackets.arrays import loop, module_of
+from numeric.brackets.calculus import QuadruplePlan, QuadrupleQuestion
+from numeric.brackets.functions import Functions
+from numeric.brackets.nested import NestedBucket, fill_nested, plan_nested
+from numeric.brackets.nested.calculus import seconds as nested_seconds
+from numeric.brackets.patterns import Pattern, sorted_quadruples
+from numeric.brackets.rules import converged_step, gaussian_radius, reach
+from numeric.brackets.series.buckets import Bucket, Work, make_bucket
+from numeric.brackets.series.conditioned import conditioned
+from numeric.brackets.series.conditioning import POSITIONS, Geometry, choose_others, choose_pairs, geometry
+from numeric.brackets.series.lengths import LONGEST, series_lengths, term_sizes
+
+LARGE = 4.0  # variance from which nested quadrature may be cheaper
+DEARER = 10.0  # series share their work among quadruples and layers, and the guess at their cost is a high one
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class ConditionedQuadruples(QuadruplePlan):
+    """Each quadruple is in one of the `buckets`, or in one of `nested`, where the series would be too long."""
+
+    buckets: tuple[Bucket, ...]
+    nested: tuple[NestedBucket, ...]
+    error: Array
+    size: int = field(metadata={"static": True})
+    on_host = True
+
+    def unique(self, functions: Functions, components: tuple[Pattern, ...], K: Array) -> Array:
+        count = len(sorted_quadruples(self.size))
+        out = module_of(K).zeros((count + 1, len(components)), K.dtype)
+        for bucket in self.buckets:
+            out = _fill(functions, components, bucket, K, out)
+        for nested in self.nested:
+            out = fill_nested(functions, components, nested, K, out)
+        return out[:count]
+
+    def conditioned_on(self) -> np.ndarray:
+        out = np.zeros(len(sorted_quadruples(self.size)) + 1, dtype=np.int32)
+        for bucket in self.buckets:
+            out[np.asarray(bucket.slots)] = np.asarray(bucket.options)
+        return out[:-1]
+
+    def measured(self) -> bool:
+        return bool(self.nested)
+
+
+def _permuted(components: tuple[Pattern, ...]) -> np.ndarray:
+    """[option, component]: the component that holds (orders at a, b, c, d) for the component at the sorted labels."""
+    index = {p: i for i, p in enumerate(components)}
+    return np.array([[index[tuple(p[x] for x in where)] for p in components] for where in POSITIONS])
+
+
+def _fill(functions: Functions, components: tuple[Pattern, ...], bucket: Bucket, K: Array, out: Array) -> Array:
+    xp = module_of(K)
+    table = xp.asarray(_permuted(components))
+    nodes, y, y_step = (x.astype(K.dtype) for x in (bucket.nodes, bucket.y, bucket.y_step))
+
+    def job(out: Array, item: tuple[Array, ...]) -> tuple[Array, None]:
+        pair, labels, targets, options, slots = item
+        values = conditioned(
+            functions, components, bucket.n, bucket.single, bucket.upward, K, pair, labels, nodes, y, y_step
+        )  # (components, M, M)
+        picked = values[table[options], targets[:, :1], targets[:, 1:]]  # (T, components)
+        if xp is np:
+            out[slots] = picked
+            return out, None
+        return out.at[slots].set(picked), None
+
+    jobs = (bucket.pairs, bucket.labels, bucket.targets, bucket.options, bucket.slots)
+    return loop(job, out, jobs)[0]
+
+
+def plan_conditioned(functions: Functions, question: QuadrupleQuestion) -> ConditionedQuadruples:
+    """Which pair each quadruple is conditioned on, with how many nodes and terms."""
+    K, size, variance, tolerance = question.K, question.size, question.variance, question.tolerance
+    patterns, avoid = question.patterns, question.avoid
+    quadruples = sorted_quadruples(size)
+    orders = sorted({k for p in patterns for k in p})
+    step = converged_step(functions, patterns, variance, tolerance)
+    couples = sorted({pair for p in patterns for pair in combinations(p, 2)})
+    apart = converged_step(functions, couples, variance, 0.3 * tolerance)
+    smooth = converged_step(functions, [(k,) for k in orders], variance, 0.3 * tolerance, shift=0.4)
+    radius = reach(functions, patterns, variance, 0.1 * tolerance)
+    sizes = term_sizes(functions, orders, variance, smooth, LONGEST if variance > 1 else 96)
+    found = geometry(K, series_lengths(sizes, 0.1 * tolerance), variance)
+    option, length = choose_pairs(quadruples, found.need, found.gap)
+    if avoid is not None:
+        option, length = choose_others(quadruples, found.need, found.gap, avoid)
+    sharp = length > LONGEST
+    if variance > LARGE and _seconds(size, step, length, tolerance) > DEARER * nested_seconds(size):
+        sharp[:] = True
+    nested: tuple[NestedBucket, ...] = ()
+    moved = 0.0
+    if sharp.any():
+        nested, moved = plan_nested(functions, K, patterns, np.flatnonzero(sharp), tolerance, avoid is not None)
+    picked = np.take_along_axis(quadruples, np.array(POSITIONS)[option], axis=1)
+    buckets = []
+    for members, alone, easy in _parts(picked, sharp, found, variance):
+        work = Work(quadruples, option, picked, length, found.spread, members, alone)
+        upward = easy and variance > 1e-3 and tolerance > 1e-11
+        own = apart if easy else step
+        buckets.append(make_bucket(functions, work, sizes, own, smooth, tolerance, radius, upward))
+    return ConditionedQuadruples(tuple(buckets), nested, jnp.asarray(max(moved, tolerance)), size)
+
+
+def _parts(
+    picked: np.ndarray, sharp: np.ndarray, found: Geometry, variance: float
+) -> list[tuple[np.ndarray, bool, bool]]:
+    """(quadruples, whether conditioned on one input alone, whether a coarser step does)."""
+    single = picked[:, 0] == picked[:, 1]
+    a, b, c, d = picked.T
+    # poles of different factors stay apart if no label is nearly a function of the others
+    least = np.minimum(found.lower[a, b, c], found.lower[a, b, d])
+    easy = ~single & (found.gap[a, b] > 0.2) & (least > 0.3 * np.sqrt(variance))
+    parts = [(single, True, False), (easy, False, True), (~single & ~easy, False, False)]
+    members = [(np.flatnonzero(which & ~sharp), alone, coarse) for which, alone, coarse in parts]
+    return [part for part in members if part[0].size]
+
+
+def _seconds(size: int, step: float, length: np.ndarray, tolerance: float) -> float:
+    """A rough guess at what pair-conditioned series cost."""
+    nodes = np.pi * (gaussian_radius(0.1 * tolerance) / step) ** 2
+    terms = float(np.minimum(length, LONGEST).max())
+    return (size**2 / 6 + 1) * nodes * terms * (12 * size**2 + 400 * size) / 4e9

@@ -1,0 +1,116 @@
+"""A layer step of a few inputs on the host: the same formulas on NumPy arrays, and next to nothing to compile.
+
+Compiling a layer step takes seconds, computing one of a few inputs milliseconds. What a calculus cannot do on the host
+is compiled by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Any, cast
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from numeric.brackets import (
+    Functions,
+    Order,
+    PairPlan,
+    Pattern,
+    Plan,
+    Rectangle,
+    pair_brackets,
+    tensor,
+    unique_quadruples,
+)
+from numeric.brackets.patterns import arrangements
+from numeric.evaluation.bracket_tables import four_point, pair_orders
+from numeric.evaluation.layer import needed
+from numeric.subscripts import Steps, View
+
+SEVERAL = 64
+FEW = 6  # inputs up to which the host is faster, compiling included
+
+
+def on_host(K: Any) -> bool:
+    """Whether a layer step is done on the host."""
+    return K.shape[0] <= FEW and K.dtype == np.float64 and not isinstance(K, jax.core.Tracer)
+
+
+def host_step(
+    functions: Functions, steps: Steps, names: tuple[str, ...], plan: Plan, values: Any, tensors: Mapping[str, Any]
+) -> Any:
+    """All tensors of the next layer, as NumPy arrays; `values` are NumPy's numbers."""
+    pairs, quads = needed(steps, names)
+    below: dict[str, Any] = {name: np.asarray(x) for name, x in tensors.items()}
+    wanted = pair_orders(pairs)
+    with np.errstate(all="ignore"):  # what is not finite is found by the flow's own check
+        two = _pairs(functions, plan, below["K"], tuple(wanted.values()))
+        four = _quadruples(functions, plan, below["K"], four_point(quads)) if quads else {}
+        out = {}
+        for name in names:
+            rank = steps[name].rank
+            s = {pattern: View(two[order], rank) for pattern, order in wanted.items()}
+            m = {pattern: View(four[four_point((pattern,))[0]], rank) for pattern in quads}
+            t = {key: View(array, rank) for key, array in below.items()}
+            out[name] = np.asarray(steps[name].advance(values, s, m, t))
+    return out
+
+
+def _pairs(functions: Functions, plan: Plan, K: Any, orders: tuple[Order, ...]) -> dict[Order, Any]:
+    if plan.pairs.on_host:
+        diagonal, same = (cast(Any, x) for x in (np.diagonal(K).copy(), np.eye(len(K), dtype=bool)))
+        found = _numpy(plan.pairs).rectangle(functions, orders, Rectangle(diagonal, diagonal, K, same), True)
+    else:
+        found = _compiled_pairs(functions, orders)(plan.pairs, K)
+    return {order: np.asarray(value) for order, value in found.items()}
+
+
+def _quadruples(functions: Functions, plan: Plan, K: Any, patterns: tuple[Pattern, ...]) -> dict[Pattern, Any]:
+    assert plan.quadruples is not None
+    if plan.quadruples.on_host:
+        unique = _numpy(plan.quadruples).unique(functions, arrangements(patterns), K)
+    else:
+        unique = _compiled_quadruples(functions, patterns)(plan.quadruples, K)
+    return {pattern: tensor(cast(Any, np.asarray(unique)), patterns, pattern, len(K)) for pattern in patterns}
+
+
+def _numpy(plan: Any) -> Any:
+    """The plan with NumPy arrays in it."""
+    return jax.tree_util.tree_map(np.asarray, plan)
+
+
+@lru_cache(maxsize=256)
+def _compiled_pairs(functions: Functions, orders: tuple[Order, ...]) -> Callable[..., Any]:
+    return jax.jit(lambda plan, K: pair_brackets(functions, K, orders, plan))
+
+
+@lru_cache(maxsize=256)
+def _compiled_quadruples(functions: Functions, patterns: tuple[Pattern, ...]) -> Callable[..., Any]:
+    return jax.jit(lambda plan, K: unique_quadruples(functions, K, plan, patterns))
+
+
+def host_rectangle(
+    functions: Functions, plan: PairPlan, orders: tuple[Order, ...], pairs: Rectangle
+) -> dict[Order, Any]:
+    """Pair brackets of rows and columns, all NumPy arrays."""
+    return _numpy(plan).rectangle(functions, orders, pairs, False)
+
+
+def at_single_inputs(
+    functions: Functions, plan: PairPlan, orders: tuple[Order, ...], variances: np.ndarray
+) -> dict[Order, np.ndarray]:
+    """<sigma^(j) sigma^(k)> at single inputs of these variances: on the host, where they are few."""
+    if plan.on_host and len(variances) <= SEVERAL:
+        with np.errstate(all="ignore"):
+            found = _numpy(plan).single(functions, orders, variances)
+    else:
+        found = _compiled_single(functions, orders)(plan, jnp.asarray(variances))
+    return {order: np.asarray(value) for order, value in found.items()}
+
+
+@lru_cache(maxsize=256)
+def _compiled_single(functions: Functions, orders: tuple[Order, ...]) -> Callable[..., Any]:
+    return jax.jit(lambda plan, variances: plan.single(functions, orders, variances))

@@ -1,0 +1,339 @@
+"""K and Theta of the last layer block by block: many inputs within a memory budget, test against training inputs.
+
+An entry (a, b) needs nothing but the variances of a and b on the way, which are run through the layers first; then each
+block of rows and columns goes through all layers by itself. Cost grows as the number of entries; of a symmetric matrix
+the blocks on and above the diagonal are computed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, NamedTuple, cast
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from numeric.activations import Definition, load
+from numeric.brackets import Functions, Kernels, Order, PairPlan, Rectangle, needs_no_plan, plan_pairs_of
+from numeric.errors import NumericError
+from numeric.evaluation.bracket_tables import missing_tensors, pair_orders
+from numeric.evaluation.close_inputs import CLOSE_KERNELS, ClosePairs, is_standard, pair_flows
+from numeric.evaluation.compiled import Table
+from numeric.evaluation.defaults import equivalent_rates, initialization, read_rates
+from numeric.evaluation.host import SEVERAL, at_single_inputs, host_rectangle
+from numeric.evaluation.inputs import (
+    Inputs,
+    Parameters,
+    Values,
+    read_depth,
+    read_inputs,
+    read_memory,
+    read_parameters,
+    read_widths,
+)
+from numeric.evaluation.layer import Tensors, first_kernel, needed
+from numeric.evaluation.layers import Run
+from numeric.progress import progress_bar
+from numeric.runtime import check_process
+from numeric.subscripts import Values as LayerValues
+from numeric.subscripts import View
+
+MEMORY = 8e9
+TOLERANCE = 1e-13
+NAMES = ("K", "Theta")
+SMALLEST, LARGEST = 128, 1024  # rows of a block
+NUMBERS = 24  # that a block holds for each of its entries, at worst
+
+
+@dataclass(frozen=True)
+class KernelBlock:
+    """K and Theta of the output layer between some of the rows and some of the columns, (rows, columns) each."""
+
+    rows: slice
+    columns: slice
+    K: np.ndarray
+    Theta: np.ndarray
+
+
+class KernelMatrices(NamedTuple):
+    """K and Theta of the output layer, axes (X, against)."""
+
+    K: np.ndarray
+    Theta: np.ndarray
+
+
+def kernel_matrices(
+    activation: Definition,
+    X: Inputs,
+    depth: int,
+    C_b: Values | str | None = None,
+    C_W: Values | str | None = None,
+    lambda_b: Values | str | None = None,
+    lambda_W: Values | str | None = None,
+    *,
+    against: Inputs | None = None,
+    memory: float = MEMORY,
+    progress: bool | None = None,
+) -> KernelMatrices:
+    """K and Theta of the output layer for all pairs of X, or for X against other inputs (test against training ones).
+
+    The hyperparameters are those of `numeric.flow`; learning rates that are not given follow the equivalence principle
+    on `against` (the training inputs), or on X where there is none. `memory` is a budget in bytes, the results
+    included; where they alone exceed it, take them block by block from `kernel_blocks`.
+
+    >>> train, test = [[1.0, 0.0], [0.6, 0.8]], [[0.0, 1.0]]
+    >>> kernel_matrices("tanh", test, 2, against=train).Theta.shape
+    (1, 2)
+    """
+    rows = read_inputs(X, jnp.float64)
+    columns = rows if against is None else read_inputs(against, jnp.float64)
+    results = 16.0 * len(rows) * len(columns)
+    if results > 0.8 * read_memory(memory):
+        raise NumericError(
+            f"K and Theta of {len(rows)} x {len(columns)} inputs take {results / 1e9:.2g} GB, too much for "
+            f"memory={memory / 1e9:.2g} GB: raise it, or take them block by block from numeric.kernel_blocks."
+        )
+    found = KernelMatrices(*(np.empty((len(rows), len(columns))) for _ in NAMES))
+    blocks = kernel_blocks(
+        activation, X, depth, C_b, C_W, lambda_b, lambda_W, against=against, memory=memory - results, progress=progress
+    )
+    for block in blocks:
+        for whole, part in zip(found, (block.K, block.Theta)):
+            whole[block.rows, block.columns] = part
+            if against is None:
+                whole[block.columns, block.rows] = part.T
+    return found
+
+
+def kernel_blocks(
+    activation: Definition,
+    X: Inputs,
+    depth: int,
+    C_b: Values | str | None = None,
+    C_W: Values | str | None = None,
+    lambda_b: Values | str | None = None,
+    lambda_W: Values | str | None = None,
+    *,
+    against: Inputs | None = None,
+    memory: float = MEMORY,
+    progress: bool | None = None,
+) -> Iterator[KernelBlock]:
+    """The blocks of `kernel_matrices`, one after the other; without `against` those on and above the diagonal."""
+    check_process()
+    module = load(activation)
+    functions, steps = module.FUNCTIONS, module.STEPS
+    missing = missing_tensors(functions, steps)
+    if "Theta" in missing:
+        raise NumericError(missing["Theta"])
+    rows = read_inputs(X, jnp.float64)
+    columns = rows if against is None else read_inputs(against, jnp.float64)
+    if rows.shape[1] != columns.shape[1]:
+        raise NumericError(f"X has {rows.shape[1]} components an input, against has {columns.shape[1]}.")
+    depth = read_depth(depth)
+    widths = read_widths(1, depth, rows.shape[1])
+    given = read_rates({"lambda_b": lambda_b, "lambda_W": lambda_W})
+    arrays = read_parameters(depth, jnp.float64, {**initialization(functions.name, C_b, C_W), **given})
+    if len(given) < 2:
+        found = equivalent_rates(functions, steps, columns, arrays["C_b"], arrays["C_W"], widths)
+        arrays = dict(zip(("lambda_b", "lambda_W"), found)) | arrays
+    run = Run(functions, steps, NAMES, widths, Parameters(**arrays), TOLERANCE)
+    side = int(np.sqrt(read_memory(memory) / (8 * NUMBERS)))
+    if side < min(SMALLEST, len(rows), len(columns)):
+        raise NumericError(f"memory={memory / 1e6:.2g} MB is too little for a block of {SMALLEST} x {SMALLEST} inputs.")
+    side = min(side, LARGEST)
+    return _Blocks(run, np.asarray(rows), np.asarray(columns), against is None, side).each(progress)
+
+
+class _Blocks:
+    """All inputs with their variances at every layer, and the blocks made of them."""
+
+    def __init__(self, run: Run, rows: np.ndarray, columns: np.ndarray, symmetric: bool, side: int) -> None:
+        self.run, self.symmetric = run, symmetric
+        self.table = Table(run.steps)
+        together = rows if symmetric else np.concatenate([rows, columns])
+        _, names = np.unique(together, axis=0, return_inverse=True)
+        variances = _variances(run, together)
+        self.sides = []
+        for inputs, own in ((rows, slice(0, len(rows))), (columns, slice(-len(columns), None))):
+            self.sides.append(_Side(inputs, names.ravel()[own], variances[:, own], min(side, len(inputs))))
+
+    def each(self, progress: bool | None) -> Iterator[KernelBlock]:
+        row_slices, column_slices = (side.slices for side in self.sides)
+        places = [
+            (i, j)
+            for i in range(len(row_slices))
+            for j in range(i if self.symmetric and row_slices == column_slices else 0, len(column_slices))
+        ]
+        with progress_bar(len(places), progress, "blocks") as tick:
+            for i, j in places:
+                rows, columns = row_slices[i], column_slices[j]
+                found = self.block(rows, columns)
+                shape = rows.stop - rows.start, columns.stop - columns.start
+                K, Theta = (np.asarray(found[name])[: shape[0], : shape[1]] for name in NAMES)
+                tick(1)
+                yield KernelBlock(rows, columns, K, Theta)
+
+    def block(self, rows: slice, columns: slice) -> Tensors:
+        """The last layer's K and Theta, padded."""
+        run, functions = self.run, self.run.functions
+        (x, names_x, a), (y, names_y, b) = (side.padded(own) for side, own in zip(self.sides, (rows, columns)))
+        same = jnp.asarray(names_x[:, None] == names_y[None, :])
+        tensors = _first(self.table)(run.values(1), jnp.asarray(x), jnp.asarray(y), same)
+        gaps = [_gaps(tensors["K"], a[0], b[0])] if functions.kinked else []
+        limit = needs_no_plan(functions)
+        if run.depth > 1 and limit and max(a.max(), b.max()) < limit and max(same.shape) > SEVERAL:
+            plan = plan_pairs_of(functions, _kernels(a[:1], b[:1], tensors["K"], same), 1, TOLERANCE)
+            values = [run.values(layer) for layer in range(2, run.depth + 1)]
+            stacked = {name: jnp.stack([v[name] for v in values]) for name in values[0]}
+            tensors = _loop(functions, self.table)(
+                plan, stacked, jnp.asarray(a[:-1]), jnp.asarray(b[:-1]), same, tensors
+            )
+        else:
+            for layer in range(2, run.depth + 1):
+                own = a[layer - 2], b[layer - 2]
+                kernels = _kernels(own[0][None], own[1][None], tensors["K"], same)
+                plan = plan_pairs_of(functions, kernels, 1, TOLERANCE)
+                if plan.on_host and max(same.shape) <= SEVERAL:
+                    tensors = self.on_host(plan, layer, *own, np.asarray(same), tensors)
+                else:
+                    step = _step(functions, self.table)
+                    tensors = step(plan, run.values(layer), jnp.asarray(own[0]), jnp.asarray(own[1]), same, tensors)
+                if functions.kinked and layer < run.depth:
+                    gaps.append(_gaps(tensors["K"], a[layer - 1], b[layer - 1]))
+        if functions.kinked and run.depth > 1 and is_standard(run.steps):
+            gaps.append(_gaps(tensors["K"], a[-1], b[-1]))
+            tensors = self.with_close_inputs(x, y, np.where(same, 1.0, np.min(gaps, axis=0)), a[-1], b[-1], tensors)
+        return tensors
+
+    def on_host(self, plan: PairPlan, layer: int, a: Any, b: Any, same: Any, tensors: Tensors) -> Tensors:
+        """One layer of a small block, without compiling anything."""
+        below = {name: cast(Any, np.asarray(x)) for name, x in tensors.items()}
+        wanted = _orders(self.table)
+        with np.errstate(all="ignore"):
+            found = host_rectangle(self.run.functions, plan, tuple(wanted.values()), Rectangle(a, b, below["K"], same))
+            own = {key: found[order] for key, order in wanted.items()}
+            return _advance(self.table, self.run.numbers(layer), own, below)
+
+    def with_close_inputs(
+        self, x: np.ndarray, y: np.ndarray, gap: np.ndarray, a: np.ndarray, b: np.ndarray, tensors: Tensors
+    ) -> Tensors:
+        """Nearly parallel inputs of kinked activations as their own flow has them."""
+        rows, columns = np.nonzero(gap < CLOSE_KERNELS)
+        if not rows.size:
+            return tensors
+        run, line = self.run, np.arange(rows.size)
+        inputs = np.concatenate([x[rows], y[columns]])
+        pairs = np.stack([line, line + rows.size], axis=1)
+        close = ClosePairs(run.functions, inputs, np.asarray(run.parameters.C_b), pairs)
+        if not len(close):
+            return tensors
+        values = [run.values(layer) for layer in range(1, run.depth + 1)]
+        found = pair_flows(run.functions, NAMES, inputs, values, close, {}, False)[-1]
+        chosen = close.pairs[:, 0]
+        out = dict(tensors)
+        for name in NAMES:
+            host = np.array(tensors[name])
+            host[rows[chosen], columns[chosen]] = found[name][:, 0, 1]
+            out[name] = jnp.asarray(host)
+        return out
+
+
+class _Side:
+    """The inputs of the rows or of the columns, cut into slices of one size."""
+
+    def __init__(self, inputs: np.ndarray, names: np.ndarray, variances: np.ndarray, size: int) -> None:
+        self.inputs, self.names, self.variances, self.size = inputs, names, variances, size
+        count = -(-len(inputs) // size)
+        self.size = -(-len(inputs) // count)
+        self.slices = [slice(i, min(i + self.size, len(inputs))) for i in range(0, len(inputs), self.size)]
+
+    def padded(self, own: slice) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Inputs, names and variances (layers, size) of a slice; the last input again where it is short."""
+        labels = np.minimum(np.arange(own.start, own.start + self.size), own.stop - 1)
+        return self.inputs[labels], self.names[labels], self.variances[:, labels]
+
+
+def _gaps(K: jax.Array, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """1 - rho^2; one where an input vanishes."""
+    size = np.sqrt(a)[:, None] * np.sqrt(b)[None, :]
+    rho = np.divide(np.asarray(K), size, out=np.zeros(K.shape), where=size > 0)
+    return np.maximum((1 - rho) * (1 + rho), 0)
+
+
+def _kernels(a: np.ndarray, b: np.ndarray, K: jax.Array, same: jax.Array) -> Kernels:
+    return Kernels(a, b, np.asarray(K)[None], np.asarray(same), symmetric=False)
+
+
+def _variances(run: Run, X: np.ndarray) -> np.ndarray:
+    """K_aa at every layer, (L, N); each layer is checked."""
+    values = run.numbers(1)
+    with np.errstate(all="ignore"):
+        line: Any = np.sum(X * X, axis=1)[:, None] / X.shape[1]
+        diagonal: Any = {name: first_kernel(run.steps, name, values, line) for name in NAMES}
+    run.check(diagonal, 1)
+    out = [diagonal["K"][:, 0]]
+    wanted = _orders(Table(run.steps))
+    for layer in range(2, run.depth + 1):
+        plan = plan_pairs_of(run.functions, Kernels.alone(out[-1]), 1, TOLERANCE)
+        found: Any = at_single_inputs(run.functions, plan, tuple(wanted.values()), out[-1])
+        own = {key: found[order][:, None] for key, order in wanted.items()}
+        with np.errstate(all="ignore"):
+            diagonal = _advance(Table(run.steps), run.numbers(layer), own, diagonal)
+        run.check(diagonal, layer)
+        out.append(diagonal["K"][:, 0])
+    return np.stack(out)
+
+
+def _advance(table: Table, values: LayerValues, found: dict[str, jax.Array], tensors: Tensors) -> Tensors:
+    s, t = ({key: View(array, 2) for key, array in arrays.items()} for arrays in (found, tensors))
+    return {name: table.steps[name].advance(values, s, {}, t) for name in NAMES}
+
+
+def _orders(table: Table) -> dict[str, Order]:
+    return pair_orders(needed(table.steps, NAMES)[0])
+
+
+@lru_cache(maxsize=64)
+def _first(table: Table) -> Callable[..., Tensors]:
+    def first(values: LayerValues, x: jax.Array, y: jax.Array, same: jax.Array) -> Tensors:
+        own = jnp.sum(x * x, axis=1)[:, None]
+        gram = jnp.where(same, own, x @ y.T) / x.shape[1]
+        return {name: first_kernel(table.steps, name, values, gram) for name in NAMES}
+
+    return jax.jit(first)
+
+
+def _rectangle_step(functions: Functions, table: Table) -> Callable[..., Tensors]:
+    wanted = _orders(table)
+
+    def step(
+        plan: PairPlan, values: LayerValues, a: jax.Array, b: jax.Array, same: jax.Array, tensors: Tensors
+    ) -> Tensors:
+        pairs = Rectangle(a, b, tensors["K"], same)
+        found = plan.rectangle(functions, tuple(wanted.values()), pairs, False)
+        return _advance(table, values, {key: found[order] for key, order in wanted.items()}, tensors)
+
+    return step
+
+
+@lru_cache(maxsize=64)
+def _step(functions: Functions, table: Table) -> Callable[..., Tensors]:
+    return jax.jit(_rectangle_step(functions, table))
+
+
+@lru_cache(maxsize=64)
+def _loop(functions: Functions, table: Table) -> Callable[..., Tensors]:
+    step = _rectangle_step(functions, table)
+
+    def loop(
+        plan: PairPlan, values: LayerValues, a: jax.Array, b: jax.Array, same: jax.Array, tensors: Tensors
+    ) -> Tensors:
+        def layer(now: Tensors, own: tuple[LayerValues, jax.Array, jax.Array]) -> tuple[Tensors, None]:
+            return step(plan, own[0], own[1], own[2], same, now), None
+
+        return jax.lax.scan(layer, tensors, (values, a, b))[0]
+
+    return jax.jit(loop)
