@@ -1,11 +1,12 @@
 """Sphinx extension: writes what the site collects from the code before pages are read.
 
-The MathJax bundle, the reports of all built-in activations, the stored notebooks, the equation ledger and the list of
-errata go to docs/_collected/ and docs/_build/static/, which git ignores.
+The MathJax bundle, the reports of all built-in activations, the explorer, the gallery, the stored notebooks, the
+equation ledger and the list of errata go to docs/_collected/ and docs/_build/static/, which git ignores.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 from concurrent.futures import ProcessPoolExecutor
@@ -13,6 +14,7 @@ from multiprocessing import get_context
 from pathlib import Path
 
 from ledger import write_ledger
+from pictures import write_gallery
 from sphinx.application import Sphinx
 from sphinx.util import logging
 
@@ -46,9 +48,44 @@ def _reports() -> None:
     with ProcessPoolExecutor(max_workers=2, mp_context=get_context("spawn")) as workers:
         list(workers.map(_report, names))
     write_document(comparison([activation(name) for name in names]), "comparison", COLLECTED / "reports", ("md",))
-    pages = ["comparison", *(file_stem(name) for name in names)]
-    index = "# Reports of the built-in activations\n\n```{toctree}\n" + "\n".join(pages) + "\n```\n"
-    (COLLECTED / "reports" / "index.md").write_text(index, encoding="utf-8")
+    text = (
+        "# Reports of the built-in activations\n\n| activation | class | p_perp | report |\n| --- | --- | --- | --- |\n"
+    )
+    text += "".join(_row(name) for name in names)
+    text += "\n[All of them side by side](comparison.md).\n\n```{toctree}\n:hidden:\n\n"
+    text += "\n".join(["comparison", *(file_stem(name) for name in names)]) + "\n```\n"
+    (COLLECTED / "reports" / "index.md").write_text(text, encoding="utf-8")
+
+
+def _row(name: str) -> str:
+    """An activation's line of the table: class, p_perp, the report."""
+    from derive import DeriveError, criticality, exponents
+    from derive.notation import latex
+    from derive.reports.sections import class_name
+    from derive.steps import words
+    from effective_theory.files import file_stem
+
+    found = criticality(name)
+    power = "–"
+    if found.points:
+        with contextlib.suppress(DeriveError):
+            exponent = exponents(name).p_perp
+            power = "–" if exponent is None else f"${latex(exponent, 6)}$"
+    kind = words(class_name(found.universality_class)).render(str, str, lambda tex: f"${tex}$")
+    return f"| `{name}` | {kind} | {power} | [derivation]({file_stem(name)}.md) |\n"
+
+
+def _explorer() -> None:
+    """The explorer's page for the built-in activations, beside the site's pages."""
+    from derive.activations.builtin import BUILTIN
+    from derive.explorer.static import static_page
+    from effective_theory.files import file_stem
+
+    names = os.environ.get("DOCS_REPORTS", " ".join(BUILTIN)).split()
+    page = static_page(names, lambda name: f"_collected/reports/{file_stem(name)}.html")
+    target = HERE / "_build" / "extra" / "explorer.html"
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_text(page, encoding="utf-8")
 
 
 def _notebooks() -> None:
@@ -76,7 +113,10 @@ def _commands() -> None:
 
     from derive.cli import COMMANDS, group
 
-    text = "# The command line\n\nEvery command has `--json`, and is a function of the package `derive`.\n"
+    text = (
+        "# The command line\n\nEvery command has `--json` ([which numbers it holds](../json.md)), and is a function of "
+        "the package `derive`. `derive --completion bash` (zsh, fish) prints a completion script.\n"
+    )
     context = click.Context(group, info_name="derive", terminal_width=100)
     for name in COMMANDS:
         command = group.get_command(context, name)
@@ -93,6 +133,8 @@ def collect(app: Sphinx) -> None:
     for name, step in {
         "mathjax": _mathjax,
         "reports": _reports,
+        "explorer": _explorer,
+        "gallery": lambda: write_gallery(COLLECTED),
         "notebooks": _notebooks,
         "errata": _errata,
         "commands": _commands,

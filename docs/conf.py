@@ -10,10 +10,11 @@ sys.path.insert(0, str(HERE))
 
 project = "The effective theory of deep learning, as software"
 author = "the effective-theory developers"
-extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.mathjax", "collected"]
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.mathjax", "collected", "unfolded"]
 exclude_patterns = ["_build", "static", "**/.ipynb_checkpoints"]
 html_theme = "furo"
 html_static_path = ["_build/static", "static"]
+html_extra_path = ["_build/extra"]  # the explorer: one HTML file of its own
 html_css_files = ["site.css"]
 html_permalinks = False
 html_show_copyright = False

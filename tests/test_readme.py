@@ -62,3 +62,8 @@ def test_notebooks_are_counted() -> None:
     words = {7: "seven", 8: "eight", 9: "nine", 10: "ten", 11: "eleven", 12: "twelve"}
     count = len(list((README.parent / "notebooks").glob("*.ipynb")))
     assert f"{words[count]} stories" in README.read_text()
+
+
+def test_links_lead_to_files() -> None:
+    for target in re.findall(r"\]\(([^)#:]+)\)", README.read_text()):
+        assert (README.parent / target).exists(), target
