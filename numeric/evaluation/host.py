@@ -31,7 +31,7 @@ from numeric.evaluation.layer import needed
 from numeric.subscripts import Steps, View
 
 SEVERAL = 64
-FEW = 6  # inputs up to which the host is faster, compiling included
+FEW = 3  # inputs up to which the host is faster, compiling included: four different ones take a plane of nodes
 
 
 def on_host(K: Any) -> bool:
