@@ -215,27 +215,31 @@ def _refined(
             kernel = flint.arb(middle).exp()
             value = function.value(kernel, _size(function, kernel) / 2**40)
             low, high = (low, middle) if (value > 0) == cell.rising else (middle, high)
-    t = (low + high) / 2
     with precision(int(digits * 3.33) + 80):
-        kernel = flint.arb(t).exp().mid()
-        kernel = flint.arb(kernel)
-        for step in range(1, 12):
-            goal = _size(function, kernel) * flint.arb(10) ** -min(digits + 8, 6 * 2**step)
-            slope = function.slope(kernel, _size(function, kernel) / 2**50) / kernel
-            change = (function.value(kernel, goal) / slope).mid()
-            kernel = flint.arb((kernel - change).mid())
-            if abs(change) < kernel * flint.arb(10) ** -(digits + 3):
-                break
-        slack = flint.arb((kernel * flint.arb(10) ** -(digits + 2)).mid())
-        goal = abs(slope) * slack / 64
-        below, above = (function.value(x, goal) for x in (kernel - slack, kernel + slack))
-        if not ((below < 0 and above > 0) or (below > 0 and above < 0)):
-            raise DeriveError(f"The zero near K = {float(kernel):.10g} could not be enclosed to {digits} digits.")
-        ball = (kernel - slack).union(kernel + slack)
-        goal = slack / 16
-        weight = 1 / KernelFunction(activation, 1, 1).value(ball, goal)
-        bias = ball - weight * KernelFunction(activation, 0, 0).value(ball, goal)
+        ball, weight, bias = point_balls(activation, function, flint.arb((low + high) / 2).exp(), digits)
         point = CertifiedPoint(decimals(ball), decimals(weight), decimals(bias), HALF_STABLE)
         if bias.contains(0):
-            raise DeriveError(f"Whether C_b at K = {float(kernel):.10g} is negative could not be decided.")
+            raise DeriveError(f"Whether C_b at K = {float(ball.mid()):.10g} is negative could not be decided.")
     return ball, point, bool(bias > 0)
+
+
+def point_balls(activation: Activation, function: KernelFunction, near: arb, digits: int) -> tuple[arb, arb, arb]:
+    """K*, C_W and C_b at the zero of <s s''> close to a number, at the present precision: signs beside it differ."""
+    kernel = flint.arb(near.mid())
+    for step in range(1, 12):
+        goal = _size(function, kernel) * flint.arb(10) ** -min(digits + 8, 6 * 2**step)
+        slope = function.slope(kernel, _size(function, kernel) / 2**50) / kernel
+        change = (function.value(kernel, goal) / slope).mid()
+        kernel = flint.arb((kernel - change).mid())
+        if 6 * 2**step >= digits + 8 and abs(change) < kernel * flint.arb(10) ** -(digits + 3):
+            break
+    slack = flint.arb((kernel * flint.arb(10) ** -(digits + 2)).mid())
+    goal = abs(slope) * slack / 64
+    below, above = (function.value(x, goal) for x in (kernel - slack, kernel + slack))
+    if not ((below < 0 and above > 0) or (below > 0 and above < 0)):
+        raise DeriveError(f"The zero near K = {float(kernel):.10g} could not be enclosed to {digits} digits.")
+    ball = (kernel - slack).union(kernel + slack)
+    goal = slack / 16
+    weight = 1 / KernelFunction(activation, 1, 1).value(ball, goal)
+    bias = ball - weight * KernelFunction(activation, 0, 0).value(ball, goal)
+    return ball, weight, bias

@@ -57,23 +57,13 @@ class KernelFunction:
         """What the delta functions give: numbers times Gaussian densities."""
         return [term for term in self.terms[0] if not term.factors]
 
-    def _sum(self, terms: list[GaussianIntegral], kernel: arb, tolerance: arb) -> arb:
-        total = flint.arb(0)
-        for term in terms:
-            weight = at_kernel(term.coefficient, kernel)
-            if term.factors:
-                line = LineIntegral(term.factors[0], term.mean[0], kernel)
-                weight *= line.ball(tolerance / (len(terms) * (1 + weight.abs_upper())))
-            total += weight
-        return total
-
     def value(self, kernel: arb, tolerance: arb) -> arb:
         """<f> at a ball of K."""
-        return self._sum(self.terms[0], kernel, tolerance)
+        return sum_at_kernel(self.terms[0], kernel, tolerance)
 
     def slope(self, kernel: arb, tolerance: arb) -> arb:
         """d<f>/dt at a ball of K."""
-        second = self._sum(self.terms[1], kernel, tolerance * kernel) / kernel
+        second = sum_at_kernel(self.terms[1], kernel, tolerance * kernel) / kernel
         return (second - self.value(kernel, tolerance)) / 2
 
     def square(self, kernel: arb) -> arb:
@@ -92,6 +82,18 @@ class KernelFunction:
         for term in self.spikes:  # coefficient ~ exp(-x^2/(2 K))/sqrt(K): d^2/dt^2 by the same polynomials
             total += _spike_bound(term.coefficient, low, high)
         return flint.arb(total.abs_upper())
+
+
+def sum_at_kernel(terms: list[GaussianIntegral], kernel: arb, tolerance: arb) -> arb:
+    """The sum of regular integrals in the symbol K at a ball of K."""
+    total = flint.arb(0)
+    for term in terms:
+        weight = at_kernel(term.coefficient, kernel)
+        if term.factors:
+            line = LineIntegral(term.factors[0], term.mean[0], kernel)
+            weight *= line.ball(tolerance / (len(terms) * (1 + weight.abs_upper())))
+        total += weight
+    return total
 
 
 def at_kernel(coefficient: sp.Expr, kernel: arb) -> arb:

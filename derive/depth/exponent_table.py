@@ -61,6 +61,7 @@ class ExponentTable(Result):
     digits: int | None = None
     plateau: ExponentTable | None = None
     finite: ExactFlow | None = None
+    p_perp_ball: tuple[str, str] | None = None
 
     @property
     def p_0(self) -> sp.Expr | None:
@@ -73,7 +74,7 @@ class ExponentTable(Result):
             "activation": self.activation,
             "class": self.universality_class,
             "p_0": exact_entry(self.p_0, self.digits),
-            "p_perp": exact_entry(self.p_perp, self.digits),
+            "p_perp": exact_entry(self.p_perp, self.digits, self.p_perp_ball and {"1": self.p_perp_ball}),
             "p_parallel": exact_entry(self.p_parallel, self.digits),
             "learning_rates": {"rule": self.rates.rule, "lambda_b": str(bias), "lambda_W": str(weight)},
             "tensors": {name: tensor.row() for name, tensor in self.tensors.items()},

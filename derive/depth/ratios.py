@@ -77,6 +77,8 @@ class Ratio:
     log_power: int
     coefficient: sp.Expr
     digits: int | None = None
+    ball: tuple[str, str] | None = None
+    """An interval that is proved to hold the coefficient for all learning rates that are not negative."""
 
     @property
     def name(self) -> str:
@@ -102,7 +104,7 @@ class Ratio:
             "ratio": self.name,
             "exponent": exact_entry(self.exponent, self.digits),
             "log_power": self.log_power,
-            "coefficient": exact_entry(self.coefficient, self.digits),
+            "coefficient": exact_entry(self.coefficient, self.digits, self.ball and {"1": self.ball}),
         }
 
 

@@ -39,6 +39,8 @@ class Asymptotics(Result):
     digits: int | None = None
     reason: str | None = None
     powers: tuple[tuple[sp.Expr, sp.Expr], ...] = ()
+    balls: Mapping[str, tuple[str, str]] | None = None
+    """Intervals that are proved to hold the numbers of the coefficient, by the learning rates that they multiply."""
 
     @property
     def exists(self) -> bool:
@@ -105,7 +107,7 @@ class Asymptotics(Result):
         entry: dict[str, object] = {
             "exponent": exact_entry(self.exponent, self.digits),
             "log_power": self.log_power if self.exists else None,
-            "coefficient": exact_entry(self.coefficient, self.digits),
+            "coefficient": exact_entry(self.coefficient, self.digits, self.balls),
             "exists": self.exists,
         }
         if self.reason is not None:
@@ -113,8 +115,11 @@ class Asymptotics(Result):
         return entry
 
 
-def exact_entry(expression: sp.Expr | None, digits: int | None = None) -> dict[str, object] | None:
-    """{"exact", "value"}; floating-point numbers say so with their number of "digits"."""
+def exact_entry(
+    expression: sp.Expr | None, digits: int | None = None, balls: Mapping[str, tuple[str, str]] | None = None
+) -> dict[str, object] | None:
+    """{"exact", "value"}; floating-point numbers say so with their number of "digits", and those that are proved with
+    the "ball" [lo, hi] they lie in, or "balls" by monomials of the learning rates."""
     if expression is None:
         return None
     symbolic = bool(expression.free_symbols)
@@ -122,4 +127,7 @@ def exact_entry(expression: sp.Expr | None, digits: int | None = None) -> dict[s
     if digits is not None and expression.has(sp.Float):
         entry["digits"] = digits
         entry["text"] = text(expression)  # rounded for reading
+        if balls is not None:
+            alone = balls.get("1") if len(balls) == 1 else None
+            entry |= {"ball": list(alone)} if alone else {"balls": {m: list(ball) for m, ball in balls.items()}}
     return entry

@@ -163,7 +163,7 @@ class System:
         if base.is_number:
             return self.ring.term(base**power)
         if base in self.background.constants:
-            return self.ring.term(self.background.constants[base] ** power)
+            return self.ring.term(self.ring.field(self.background.constants[base]) ** int(power))
         if base == symbols.K or (isinstance(base, Component) and base.name == "K"):
             found = self.background.kernel
         elif isinstance(base, Bracket):

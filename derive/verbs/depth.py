@@ -8,8 +8,10 @@ import sympy as sp
 
 from derive import critical, depth, nearby
 from derive.activations import Activation
+from derive.certificates import with_balls
 from derive.critical import Criticality, FixedPoints
 from derive.depth import Asymptotics, ExponentTable, OffCritical
+from derive.depth.exponent_table import problem
 from derive.design.residual import residual_criticality
 from derive.errors import DeriveError
 from derive.given import Number, number
@@ -73,11 +75,16 @@ def exponents(
 ) -> ExponentTable | OffCritical:
     """How every tensor behaves at large depth; with C_b and C_W, exponentially, off criticality.
 
+    Coefficients that are numbers come with the intervals in which they are proved to lie.
+
     >>> exponents("tanh").p_perp
     1
     """
     if C_b is None and C_W is None:
-        return depth.exponents(activation, learning_rates, point, lambda_b, lambda_W, plateau)
+        table = depth.exponents(activation, learning_rates, point, lambda_b, lambda_W, plateau)
+        if table.digits is None:
+            return table
+        return with_balls(table, problem(activation, learning_rates, point, lambda_b, lambda_W, plateau))
     if C_b is None or C_W is None:
         raise DeriveError(BOTH)
     bias, weight = (1 if rate is None else rate for rate in (lambda_b, lambda_W))
