@@ -48,6 +48,54 @@ class Contribution(NamedTuple):
     coefficient: float = 1.0
 
 
+Coefficient = tuple[float, tuple[tuple[str, int], ...]]
+"""A number and powers of a layer's numbers."""
+
+
+class PairSource(NamedTuple):
+    """coefficient × [Θ_12] × σ^(j)_1 σ^(k)_2 of one neuron."""
+
+    coefficient: Coefficient
+    theta: bool
+    orders: tuple[int, int]
+
+
+class PairStep(NamedTuple):
+    """coefficient × [Θ_12] × <σ^(j)_1 σ^(k)_2> × the object of a kind of the layer below, at two of the labels."""
+
+    coefficient: Coefficient
+    theta: bool
+    orders: tuple[int, int]
+    kind: str
+    at: tuple[int, int]
+
+
+class PairMap(NamedTuple):
+    """What one neuron makes of a pair of labels, and how a layer carries it on."""
+
+    sources: tuple[PairSource, ...]
+    steps: tuple[PairStep, ...]
+
+
+class Contraction(NamedTuple):
+    """A tensor as two pairs: kinds, axes, the axes that NTKs link, whether the pairs enter by their covariance."""
+
+    kinds: tuple[str, str]
+    axes: tuple[tuple[int, int], tuple[int, int]]
+    links: tuple[tuple[int, int], ...]
+    centered: bool
+
+
+class MomentTerm(NamedTuple):
+    """sign × n^loops × Π y of slots (their component: "i" is the external one) × Π K of slots × Π δ of slots."""
+
+    sign: float
+    loops: int
+    targets: tuple[tuple[int, str], ...]
+    kernels: tuple[tuple[int, int], ...]
+    deltas: tuple[tuple[int, int], ...]
+
+
 Weigh = Callable[..., Any]
 """A generated weight: a calculus and the labels of its modes to a product."""
 

@@ -1,8 +1,9 @@
-"""The committed modules: layer step, residual layers, learning rates' rule, training theory, one an activation."""
+"""The committed modules: layer step, residual layers, learning rates' rule, training theory, adjoints, one an activation."""
 
 from derive.activations import BUILTIN
 from derive.codegen.module import (
     activation_module,
+    adjoint_module,
     functionals_module,
     layer_module,
     rule_module,
@@ -19,5 +20,6 @@ def builtin_modules() -> dict[str, str]:
         "equivalence": rule_module(),
         "terms": terms_module(),
         "training": training_module(),
+        "adjoint": adjoint_module(),
     }
     return shared | {name: activation_module(name, shared=True) for name in BUILTIN}

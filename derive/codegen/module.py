@@ -76,6 +76,16 @@ def training_module() -> str:
     return header(title, [], body, foreign=False)
 
 
+def adjoint_module() -> str:
+    """The module of contractions handed down: pairs, tensors, moments."""
+    from derive.codegen.adjoint import adjoint_source
+
+    names = "Contraction, MomentTerm, PairMap, PairSource, PairStep"
+    body = f"from numeric.contributions import {names}\n\n{adjoint_source()}"
+    title = "The adjoint recursions: each tensor as a product of maps on its two pairs, and what errors contribute."
+    return _header(title, [], body, foreign=False)
+
+
 def functionals_module() -> str:
     """The module of residual layers: kernels' steps and the recursions of functionals."""
     from derive.codegen.functionals import functionals_source

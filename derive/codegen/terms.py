@@ -14,7 +14,7 @@ import sympy as sp
 from derive.codegen.layer import PARAMETERS
 from derive.errors import DeriveError
 from derive.network import recursion
-from derive.network.terms import Average, Term
+from derive.network.terms import Average
 
 
 def terms_source(tensors: Sequence[str]) -> str:
@@ -24,7 +24,7 @@ def terms_source(tensors: Sequence[str]) -> str:
         rule = recursion(name)
         lines += [f'    "{name}": (', f"        {_tuple(rule.labels)},", "        ("]
         for term in rule.terms:
-            lines += ["            (", f"                {_coefficient(term)},"]
+            lines += ["            (", f"                {coefficient_source(term.coefficient)},"]
             lines.append(f"                {_tuple(_quoted(n, labels) for n, labels in term.components)},")
             averages = [_average(average) for average in term.averages]
             line = f"                {_tuple(averages)},"
@@ -36,12 +36,12 @@ def terms_source(tensors: Sequence[str]) -> str:
     return "\n".join([*lines, "}", '"""What each tensor of the next layer is made of."""']) + "\n"
 
 
-def _coefficient(term: Term) -> str:
+def coefficient_source(coefficient: sp.Expr) -> str:
     """(number, ((parameter, power), ...))."""
-    number, rest = term.coefficient.as_coeff_Mul()
+    number, rest = coefficient.as_coeff_Mul()
     powers = rest.as_powers_dict() if rest != 1 else {}
     if any(base not in PARAMETERS or not power.is_Integer for base, power in powers.items()):
-        raise DeriveError(f"The coefficient {term.coefficient} is no product of the layer's parameters.")
+        raise DeriveError(f"The coefficient {coefficient} is no product of the layer's parameters.")
     names = sorted((str(base), int(power)) for base, power in powers.items())
     shown = [f'("{name}", {power})' for name, power in names]
     return f"({float(sp.Rational(number))!r}, {_tuple(shown)})"
