@@ -1,4 +1,4 @@
-"""The committed modules: layer step, residual layers, learning rates' rule, training theory, adjoints, one an activation."""
+"""The committed modules: layer step, residual layers, rates, training theory, adjoints, one an activation."""
 
 from derive.activations import BUILTIN
 from derive.codegen.module import (

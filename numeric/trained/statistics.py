@@ -63,13 +63,13 @@ def contract_two(
         where = (*c.external, *c.internal)
         inputs = ",".join(["".join("deab"[where.index(slot)] for slot in order), *(letters for letters, _ in weights)])
         operands = [read(tensor, "".join(bases[where.index(slot)] for slot in order)), *(x for _, x in weights)]
-        partner = _partner(pairs, c.external[0])
-        if partner == c.external[1]:
+        mate = partner(pairs, c.external[0])
+        if mate == c.external[1]:
             traced = np.einsum("jjab->ab", moment)
             joined = np.einsum(f"{inputs},ab->de", *operands, traced, optimize=True)
             total = total + np.eye(outputs)[:, :, None, None] * joined
         else:
-            aligned = moment if partner == c.internal[0] else moment.transpose(1, 0, 2, 3)
+            aligned = moment if mate == c.internal[0] else moment.transpose(1, 0, 2, 3)
             total = total + np.einsum(f"{inputs},ijab->ijde", *operands, aligned, optimize=True)
     return np.asarray(total)
 
@@ -77,10 +77,10 @@ def contract_two(
 def _one(read: Read, c: Contribution, bases: str) -> Iterator[tuple[np.ndarray, int, tuple[int, int, int, int]]]:
     """(tensor, which internal slot carries the external component, the slots of its axes) of each pairing."""
     for tensor, pairs, order in CUMULANTS[c.product]:
-        yield read(tensor, bases), c.internal.index(_partner(pairs, c.external[0])), order
+        yield read(tensor, bases), c.internal.index(partner(pairs, c.external[0])), order
 
 
-def _partner(pairs: tuple[tuple[int, int], tuple[int, int]], slot: int) -> int:
+def partner(pairs: tuple[tuple[int, int], tuple[int, int]], slot: int) -> int:
     for first, second in pairs:
         if slot in (first, second):
             return second if slot == first else first

@@ -1,0 +1,235 @@
+"""One draw of the 1/n forces on the outputs: neurons, initial outputs and times in, a vector over the inputs out.
+
+Every contribution of the generated tables is a contraction of a tensor with errors (vectors), with K (one drawn set of
+initial outputs on two slots) or with a function of the training NTK between two slots; summed over the hidden layers
+that a neuron can sit in. The mean over draws is the exact contraction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import jax
+import jax.numpy as jnp
+
+from numeric.contributions import Contraction, Contribution, Pairing
+from numeric.generated.adjoint import CONTRACTIONS, MOMENTS
+from numeric.generated.training import CUMULANTS
+from numeric.trained.sampled.graph import Edge, acyclic, contract, matrix_edge, object_edge
+from numeric.trained.sampled.objects import (
+    Activities,
+    HiddenLayer,
+    Made,
+    Piece,
+    activities_of,
+    drawn_pieces,
+    exact_pieces,
+    made,
+)
+from numeric.trained.statistics import partner
+
+Array = jax.Array
+Weights = Mapping[Contribution, tuple[Array, Sequence[Array]]]
+"""For each contribution a number for each sample and factors on its modes, (S,) and (S, M) each."""
+
+
+@dataclass(frozen=True)
+class Theory:
+    """What a draw needs: hidden layers from the first up, their factors F Fᵀ = K, modes, targets.
+
+    `U` is (inputs, modes), zero on test inputs; `y` (outputs, modes); `shares` are n_{L-1} / n_l.
+    """
+
+    derivatives: Callable[[Array, int], Array]
+    layers: tuple[HiddenLayer, ...]
+    factors: tuple[Array, ...]
+    initial: Array
+    """F Fᵀ = K of the outputs."""
+    shares: tuple[float, ...]
+    U: Array
+    y: Array
+
+    @cached_property
+    def pieces(self) -> list[dict[str, tuple[Piece, ...]]]:
+        """The exact pieces of every kind of pair, for a neuron of each hidden layer."""
+        kinds = {kind for own in CONTRACTIONS.values() for kind in own.kinds}
+        return [{kind: exact_pieces(kind, self.layers[k:]) for kind in kinds} for k in range(len(self.layers))]
+
+    @cached_property
+    def means(self) -> list[dict[str, Array]]:
+        """The means of the objects that enter by their covariance."""
+        kinds = {kind for own in CONTRACTIONS.values() if own.centered for kind in own.kinds}
+        return [
+            {kind: mean_object(own[kind], layer) for kind in kinds} for own, layer in zip(self.pieces, self.layers)
+        ]
+
+
+def mean_object(pieces: Sequence[Piece], layer: HiddenLayer) -> Array:
+    """<O_12> over the source neuron."""
+    total = jnp.zeros_like(layer.K)
+    for piece in pieces:
+        orders = (*piece.left, *piece.right)
+        average = layer.brackets[orders[0], orders[1]]
+        if not piece.right or not piece.left:
+            own = jnp.diagonal(average)
+            average = own[:, None] if piece.left else own[None, :]
+        total = total + piece.number * average * (1.0 if piece.matrix is None else piece.matrix)
+    return total
+
+
+@dataclass(frozen=True)
+class Draw:
+    """Drawn neurons: of each hidden layer as a source, and for each source one of every layer above, twice."""
+
+    sources: Sequence[Activities]
+    above: Sequence[tuple[Sequence[Activities], Sequence[Activities]]]
+    z: Array
+    """Initial outputs, in the modes: (S, 1, M)."""
+    targets: Array
+    """Σ ± targets of all outputs, in the modes: (S, 1, M)."""
+
+
+def draw(theory: Theory, key: Array, count: int) -> tuple[Draw, Array]:
+    """`count` draws, and the initial outputs on all inputs (S, 1, N)."""
+    kind = theory.U.dtype
+    keys = iter(jax.random.split(key, 2 + len(theory.layers) * (2 * len(theory.layers) + 1)))
+
+    def neurons(layer: int) -> Activities:
+        noise = jax.random.normal(next(keys), (count, 1, len(theory.U)), kind)
+        return activities_of(theory.derivatives, noise @ theory.factors[layer].T)
+
+    sources, above = [], []
+    for k in range(len(theory.layers)):
+        sources.append(neurons(k))
+        up = range(k + 1, len(theory.layers))
+        above.append(([neurons(m) for m in up], [neurons(m) for m in up]))
+    z = jax.random.normal(next(keys), (count, 1, theory.initial.shape[1]), kind) @ theory.initial.T
+    signs = jax.random.rademacher(next(keys), (count, 1, len(theory.y)), kind)
+    return Draw(sources, above, z @ theory.U, signs @ theory.y), z
+
+
+class Forces:
+    """All contributions for one draw; vectors that several of them share are made once."""
+
+    def __init__(self, theory: Theory, draw: Draw):
+        self.theory, self.draw = theory, draw
+        self.ones = jnp.ones((1, 1, len(theory.U)), theory.U.dtype)
+        self._exact = [
+            {kind: made(pieces, source) for kind, pieces in own.items()}
+            for own, source in zip(theory.pieces, draw.sources)
+        ]
+        self._drawn: dict[tuple[int, str, int], list[Made]] = {}
+
+    def drawn(self, layer: int, kind: str, which: int) -> list[Made]:
+        key = (layer, kind, which)
+        if key not in self._drawn:
+            theory, above = self.theory, self.draw.above[layer][which]
+            self._drawn[key] = drawn_pieces(kind, theory.layers[layer:], self.draw.sources[layer], above)
+        return self._drawn[key]
+
+    def force(self, c: Contribution, weight: tuple[Array, Sequence[Array]]) -> Array:
+        """One contribution's force on the outputs, (S, outputs, inputs)."""
+        number, factors = weight
+        total: Array | None = None
+        for pairing in CUMULANTS[c.product]:
+            carrier = c.internal.index(partner(pairing.pairs, c.external[0]))
+            for term in MOMENTS[c.kinds][carrier]:
+                vectors: dict[int, Array] = {}
+                for slot, component in term.targets:
+                    y = self.theory.y[None] if component == "i" else self.draw.targets
+                    vectors[slot] = self._vector(c, slot, y, factors)
+                for pair in term.kernels:
+                    vectors |= {slot: self._vector(c, slot, self.draw.z, factors) for slot in pair}
+                bridges = {pair: self._factor(c, pair, factors) for pair in term.deltas}
+                scale = term.sign * len(self.theory.y) ** term.loops
+                value = scale * self._tensor(pairing, c, vectors, bridges)
+                total = value if total is None else total + value
+        assert total is not None
+        return number[:, None, None] * total
+
+    def _factor(self, c: Contribution, slots: Sequence[int], factors: Sequence[Array]) -> Array:
+        """The weight's factors on the modes of these slots: (S, 1, M)."""
+        own = [factors[c.modes.index(slot)] for slot in slots if slot in c.modes]
+        value = own[0]
+        for other in own[1:]:
+            value = value * other
+        return value[:, None, :]
+
+    def _vector(self, c: Contribution, slot: int, modes: Array, factors: Sequence[Array]) -> Array:
+        return (modes * self._factor(c, (slot,), factors)) @ self.theory.U.T
+
+    def _tensor(
+        self,
+        pairing: Pairing,
+        c: Contribution,
+        vectors: Mapping[int, Array],
+        bridges: Mapping[tuple[int, int], Array],
+    ) -> Array:
+        """One tensor with vectors on slots and functions of the training NTK between slots, by all hidden layers."""
+        axis = {slot: pairing.order.index(slot) for slot in range(4)}
+        placed: list[Array | None] = [None] * 4
+        for slot, vector in vectors.items():
+            placed[axis[c.internal[slot]]] = vector
+        joined = [
+            Edge(axis[c.internal[a]], axis[c.internal[b]], *(self._across(factor),) * 2)
+            for (a, b), factor in bridges.items()
+        ]
+        root = axis[c.external[0]]
+        total: Array | None = None
+        for layer, share in enumerate(self.theory.shares):
+            value = share * self._at(layer, CONTRACTIONS[pairing.tensor], placed, joined, root)
+            total = value if total is None else total + value
+        assert total is not None
+        return total
+
+    def _across(self, factor: Array) -> Callable[[Array], Array]:
+        U = self.theory.U
+        return lambda v: ((v @ U) * factor) @ U.T
+
+    def _at(
+        self, layer: int, own: Contraction, vectors: Sequence[Array | None], joined: Sequence[Edge], root: int
+    ) -> Array:
+        """The share of neurons of one hidden layer."""
+        edges = [matrix_edge(*link, self.theory.layers[layer].Theta) for link in own.links] + list(joined)
+        fixed = [(edge.first, edge.second) for edge in edges]
+        exact = [list(self._exact[layer][kind]) for kind in own.kinds]
+        if own.centered:
+            for pieces, kind in zip(exact, own.kinds):
+                pieces.append(Made(None, None, -self.theory.means[layer][kind]))
+        for as_edge in ((True, True), (True, False), (False, True), (False, False)):
+            objects = [axes for axes, whole in zip(own.axes, as_edge) if whole]
+            if not acyclic([*fixed, *objects]):
+                continue
+            whole = [object_edge(axes, pieces) for axes, pieces, w in zip(own.axes, exact, as_edge) if w]
+            loose = [self.drawn(layer, kind, k) for k, kind in enumerate(own.kinds) if not as_edge[k]]
+            places = [axes for axes, w in zip(own.axes, as_edge) if not w]
+            return _with_loose(vectors, [*edges, *whole], places, loose, root, self.ones)
+        raise AssertionError("links close a cycle")
+
+
+def _with_loose(
+    vectors: Sequence[Array | None],
+    edges: Sequence[Edge],
+    places: Sequence[tuple[int, int]],
+    loose: Sequence[Sequence[Made]],
+    root: int,
+    ones: Array,
+) -> Array:
+    """Σ over the pieces of the pairs that are no edges; their vectors join those of the labels."""
+    if not loose:
+        return contract(vectors, edges, root, ones)
+    total: Array | None = None
+    for piece in loose[0]:
+        own, more = list(vectors), list(edges)
+        for label, vector in zip(places[0], (piece.left, piece.right)):
+            if vector is not None:
+                before = own[label]
+                own[label] = vector if before is None else before * vector
+        if piece.matrix is not None:
+            more.append(matrix_edge(*places[0], piece.matrix))
+        value = _with_loose(own, more, places[1:], loose[1:], root, ones)
+        total = value if total is None else total + value
+    assert total is not None
+    return total

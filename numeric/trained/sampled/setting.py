@@ -1,0 +1,51 @@
+"""From a flow of K and Theta to what draws need: pair averages of every hidden layer, factors of kernels, modes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from numeric.brackets import Functions, make_pair_plan, pair_brackets
+from numeric.errors import NumericError
+from numeric.generated.adjoint import CONTRACTIONS, PAIRS
+from numeric.trained.infinite import KernelPrediction
+from numeric.trained.sampled.forces import Theory
+from numeric.trained.sampled.objects import HIGHEST, HiddenLayer, needed_orders, root
+
+
+def source_orders() -> set[tuple[int, int]]:
+    """The pair averages of sources that enter by their covariance, whatever the layers above make of them."""
+    reached = {kind for own in CONTRACTIONS.values() if own.centered for kind in own.kinds}
+    return {source.orders for kind in reached for source in PAIRS[kind].sources}
+
+
+def theory_of(flow: Any, kernel: KernelPrediction, dtype: Any = jnp.float64) -> Theory:
+    """The theory on the inputs of a flow that keeps K and Theta of all layers."""
+    if flow.skip is not None:
+        raise NumericError("Sampled predictions are for networks without skip connections.")
+    functions: Functions = flow.activation.FUNCTIONS
+    if functions.kinked:
+        raise NumericError(f"The mean at order 1/n does not exist for {functions.name}, whose derivative jumps.")
+    if flow.depth < 2:
+        raise NumericError("A network without hidden layers has no corrections in 1/n.")
+    orders = tuple(sorted(set(needed_orders()) | source_orders()))
+    layers = []
+    for number in range(1, flow.depth):
+        own = flow.layer(number)
+        K = np.asarray(own.K, dtype=float)
+        plan = make_pair_plan(functions, K, HIGHEST)
+        averages = pair_brackets(functions, jnp.asarray(K), orders, plan)
+        parameters = {name: float(getattr(flow.parameters, name)[number]) for name in ("C_W", "lambda_W")}
+        layers.append(HiddenLayer(jnp.asarray(K), jnp.asarray(own.Theta), averages, parameters))
+    U = np.zeros((len(kernel.theta), len(kernel.modes.h)))
+    U[list(kernel.train)] = kernel.modes.U
+    y = kernel.y.reshape(len(kernel.train), -1).T @ kernel.modes.U
+    factors = tuple(jnp.asarray(root(np.asarray(layer.K))) for layer in layers)
+    shares = tuple(flow.widths[-1] / flow.widths[number] for number in range(1, flow.depth))
+    derivatives: Callable[[jax.Array, int], jax.Array] = functions.derivatives
+    arrays = (tuple(layers), factors, jnp.asarray(root(kernel.K)), jnp.asarray(U), jnp.asarray(y))
+    return Theory(derivatives, arrays[0], arrays[1], arrays[2], shares, arrays[3], arrays[4])
