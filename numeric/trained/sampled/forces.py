@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -35,35 +35,42 @@ Weights = Mapping[Contribution, tuple[Array, Sequence[Array]]]
 """For each contribution a number for each sample and factors on its modes, (S,) and (S, M) each."""
 
 
+@partial(
+    jax.tree_util.register_dataclass,
+    data_fields=["layers", "factors", "initial", "U", "y", "pieces", "means"],
+    meta_fields=["derivatives", "shares"],
+)
 @dataclass(frozen=True)
 class Theory:
     """What a draw needs: hidden layers from the first up, their factors F Fᵀ = K, modes, targets.
 
-    `U` is (inputs, modes), zero on test inputs; `y` (outputs, modes); `shares` are n_{L-1} / n_l.
+    `initial` is such a factor of the outputs' kernel, `U` is (inputs, modes), zero on test inputs; `y` (outputs,
+    modes); `shares` are n_{L-1} / n_l. `pieces` are the exact pieces of every kind of pair for a neuron of each hidden
+    layer, `means` the means of those objects that enter by their covariance.
     """
 
     derivatives: Callable[[Array, int], Array]
     layers: tuple[HiddenLayer, ...]
     factors: tuple[Array, ...]
     initial: Array
-    """F Fᵀ = K of the outputs."""
     shares: tuple[float, ...]
     U: Array
     y: Array
+    pieces: tuple[dict[str, tuple[Piece, ...]], ...]
+    means: tuple[dict[str, Array], ...]
 
-    @cached_property
-    def pieces(self) -> list[dict[str, tuple[Piece, ...]]]:
-        """The exact pieces of every kind of pair, for a neuron of each hidden layer."""
-        kinds = {kind for own in CONTRACTIONS.values() for kind in own.kinds}
-        return [{kind: exact_pieces(kind, self.layers[k:]) for kind in kinds} for k in range(len(self.layers))]
 
-    @cached_property
-    def means(self) -> list[dict[str, Array]]:
-        """The means of the objects that enter by their covariance."""
-        kinds = {kind for own in CONTRACTIONS.values() if own.centered for kind in own.kinds}
-        return [
-            {kind: mean_object(own[kind], layer) for kind in kinds} for own, layer in zip(self.pieces, self.layers)
-        ]
+def objects_of(
+    layers: Sequence[HiddenLayer],
+) -> tuple[tuple[dict[str, tuple[Piece, ...]], ...], tuple[dict[str, Array], ...]]:
+    """`pieces` and `means` of a theory."""
+    kinds = sorted({kind for own in CONTRACTIONS.values() for kind in own.kinds})
+    centered = sorted({kind for own in CONTRACTIONS.values() if own.centered for kind in own.kinds})
+    pieces = tuple({kind: exact_pieces(kind, layers[k:]) for kind in kinds} for k in range(len(layers)))
+    means = tuple(
+        {kind: mean_object(own[kind], layer) for kind in centered} for own, layer in zip(pieces, layers)
+    )
+    return pieces, means
 
 
 def mean_object(pieces: Sequence[Piece], layer: HiddenLayer) -> Array:

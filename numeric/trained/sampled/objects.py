@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -26,6 +27,7 @@ Place = tuple[str, tuple[int, int]]
 HIGHEST = max(max(s.orders) for m in PAIRS.values() for s in (*m.sources, *m.steps))
 
 
+@jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class HiddenLayer:
     """A hidden layer and the step that leads up from it: kernels, pair averages, C_W and λ_W of the next layer."""
@@ -36,6 +38,7 @@ class HiddenLayer:
     parameters: Mapping[str, float]
 
 
+@partial(jax.tree_util.register_dataclass, data_fields=["matrix"], meta_fields=["left", "right", "number"])
 @dataclass(frozen=True)
 class Piece:
     """l_1 E_12 r_2: activities of the neuron by their orders on each label, and a matrix (None: a number)."""

@@ -9,11 +9,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from numeric.brackets import Functions, make_pair_plan, pair_brackets
+from numeric.brackets import Functions, make_pair_plan
+from numeric.brackets.pairs import compiled_pairs
 from numeric.errors import NumericError
 from numeric.generated.adjoint import CONTRACTIONS, PAIRS
 from numeric.trained.infinite import KernelPrediction
-from numeric.trained.sampled.forces import Theory
+from numeric.trained.sampled.forces import Theory, objects_of
 from numeric.trained.sampled.objects import HIGHEST, HiddenLayer, needed_orders, root
 
 
@@ -38,7 +39,7 @@ def theory_of(flow: Any, kernel: KernelPrediction, dtype: Any = jnp.float64) -> 
         own = flow.layer(number)
         K = np.asarray(own.K, dtype=float)
         plan = make_pair_plan(functions, K, HIGHEST)
-        averages = pair_brackets(functions, jnp.asarray(K), orders, plan)
+        averages = compiled_pairs(functions, orders, plan, jnp.asarray(K))
         parameters = {name: float(getattr(flow.parameters, name)[number]) for name in ("C_W", "lambda_W")}
         layers.append(HiddenLayer(jnp.asarray(K), jnp.asarray(own.Theta), averages, parameters))
     U = np.zeros((len(kernel.theta), len(kernel.modes.h)))
@@ -47,5 +48,16 @@ def theory_of(flow: Any, kernel: KernelPrediction, dtype: Any = jnp.float64) -> 
     factors = tuple(jnp.asarray(root(np.asarray(layer.K))) for layer in layers)
     shares = tuple(flow.widths[-1] / flow.widths[number] for number in range(1, flow.depth))
     derivatives: Callable[[jax.Array, int], jax.Array] = functions.derivatives
-    arrays = (tuple(layers), factors, jnp.asarray(root(kernel.K)), jnp.asarray(U), jnp.asarray(y))
-    return Theory(derivatives, arrays[0], arrays[1], arrays[2], shares, arrays[3], arrays[4])
+    pieces, means = objects_of(layers)
+    theory = Theory(
+        derivatives,
+        tuple(layers),
+        factors,
+        jnp.asarray(root(kernel.K)),
+        shares,
+        jnp.asarray(U),
+        jnp.asarray(y),
+        pieces,
+        means,
+    )
+    return jax.tree_util.tree_map(lambda x: jnp.asarray(x, dtype), theory)

@@ -1,0 +1,108 @@
+"""H1 and G1 of many inputs without four-point tensors: their recursions read V, D, F on two labels at a time only.
+
+Components with two different labels close among themselves, and the brackets that they need, such as <s_a s_a s_b' s_b'>,
+are pair averages of products of activations: Mehler series with the products' Hermite coefficients. The layer step is
+the generated one, its subscripts read on two labels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import product
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from numeric.brackets import Functions, make_pair_plan
+from numeric.brackets.pairs import compiled_pairs
+from numeric.brackets.products import product_pairs
+from numeric.evaluation.layer import layer_values, needed
+from numeric.subscripts import AXES, Steps
+
+FOUR, TWO = ("V", "D", "F"), ("G1", "H1")
+PATTERNS = tuple("".join(p) for p in product("ab", repeat=4) if p[0] == "a")
+Array = np.ndarray
+
+
+def _swapped(pattern: str) -> str:
+    return pattern.translate(str.maketrans("ab", "ba"))
+
+
+@dataclass
+class TwoLabels:
+    """Components of tensors at labels a, b: (N, N) arrays by tensor and pattern; those that start with b are transposed."""
+
+    size: int
+    arrays: dict[tuple[str, str], Array] = field(default_factory=dict)
+
+    def read(self, name: str, labels: str) -> Array:
+        if len(set(labels)) == 1:
+            own = np.diagonal(self.arrays[name, "a" * len(labels) if len(labels) == 4 else "ab"])
+            return own[:, None] if labels[0] == "a" else own[None, :]
+        if labels[0] == "a":
+            return self.arrays[name, labels]
+        return self.arrays[name, _swapped(labels)].T
+
+
+@dataclass(frozen=True)
+class _Lettered:
+    """A tensor or a bracket, indexed by the letters of a generated step, which stand for the labels of a pattern."""
+
+    read: Any
+    pattern: str
+
+    def __getitem__(self, letters: str) -> Array:
+        return self.read("".join(self.pattern[AXES.index(letter)] for letter in letters))
+
+
+def _two_point(brackets: Mapping[tuple[int, int], Array], orders: tuple[int, int], labels: str) -> Array:
+    array = brackets[orders]
+    if labels[0] == labels[1]:
+        own = np.diagonal(array)
+        return own[:, None] if labels[0] == "a" else own[None, :]
+    return array if labels == "ab" else array.T
+
+
+def _grouped(orders: tuple[int, ...], labels: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The orders at a and those at b."""
+    first, second = (tuple(sorted(k for k, x in zip(orders, labels) if x == label)) for label in "ab")
+    return first, second
+
+
+def first_order_kernels(flow: Any) -> dict[str, np.ndarray]:
+    """{"G1": ..., "H1": ...} at the output layer of a flow that keeps K and Theta of all layers, each (N, N)."""
+    functions: Functions = flow.activation.FUNCTIONS
+    steps: Steps = flow.activation.STEPS
+    names = ("V", "G1", "D", "F", "H1")
+    pairs, quads = needed(steps, names)
+    size = len(flow.layer(1).K)
+    now = TwoLabels(size, {(name, "ab"): np.zeros((size, size)) for name in TWO})
+    now.arrays |= {(name, pattern): np.zeros((size, size)) for name in FOUR for pattern in PATTERNS}
+    orders = {pattern: tuple(int(digit) for digit in pattern) for pattern in (*pairs, *quads)}
+    groups = {
+        _grouped(orders[quad], "".join(labels)) for quad in quads for labels in product("ab", repeat=4)
+    }
+    for layer in range(2, flow.depth + 1):
+        values = {k: float(v) for k, v in layer_values(flow.parameters, flow.widths, layer).items()}
+        below = flow.layer(layer - 1)
+        K = jnp.asarray(below.K)
+        plan = make_pair_plan(functions, np.asarray(K), max(max(orders[p]) for p in pairs))
+        found = compiled_pairs(functions, tuple((orders[p][0], orders[p][1]) for p in pairs), plan, K)
+        two = {pair: np.asarray(value) for pair, value in found.items()}
+        many = product_pairs(functions, K, groups)
+        now.arrays |= {("Theta", "ab"): np.asarray(below.Theta)}
+        after = TwoLabels(size)
+        for name in names:
+            for pattern in PATTERNS if name in FOUR else ("ab",):
+                s = {p: _Lettered(lambda labels, p=p: _two_point(two, orders[p], labels), pattern) for p in pairs}
+                m = {q: _Lettered(lambda labels, q=q: many[_grouped(orders[q], labels)], pattern) for q in quads}
+                t = {
+                    own: _Lettered(lambda labels, own=own: now.read(own, labels), pattern)
+                    for own in steps[name].tensors
+                }
+                value = steps[name].advance(values, s, m, t)  # type: ignore[arg-type]
+                after.arrays[name, pattern] = np.broadcast_to(value, (size, size))
+        now = after
+    return {name: now.arrays[name, "ab"] for name in TWO}
