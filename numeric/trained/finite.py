@@ -76,7 +76,7 @@ class FiniteWidth:
     def mean_parts(self) -> dict[str, np.ndarray]:
         """n × (mean - infinite-width mean) by origin: arrays (n_L, N), or (times, n_L, N) for an array of times."""
         y, (moment,) = self.y, MOMENTS[FIRST.kinds]
-        parts = {FIRST.part: self._first(moment(y, *self._constants))}
+        parts = {FIRST.part: self.first(moment(y, *self._constants))}
         for c in MEAN:
             moments = [moment(y, *self._constants) for moment in MOMENTS[c.kinds]]
             parts[c.part] = parts.get(c.part, 0.0) + self._placed(c, moments)
@@ -87,7 +87,7 @@ class FiniteWidth:
         """What the generated moments take besides the targets: K, δ of modes, δ of components."""
         return self.K, np.eye(len(self.K)), np.eye(self.outputs)
 
-    def _first(self, moment: np.ndarray) -> np.ndarray:
+    def first(self, moment: np.ndarray) -> np.ndarray:
         """H1's share for rows of moments over modes: (times, rows, N)."""
         H1 = np.asarray(self.flow.H1)
         force = _lead(self.projectors.force, 1)[:, None, :] * moment
@@ -168,7 +168,7 @@ class FiniteWidth:
 
     def _slope(self, v: np.ndarray) -> np.ndarray:
         """The derivative of the mean when the targets move along v (rows, n_L, M): (1, rows × n_L, N)."""
-        total = -self._first(v.reshape(-1, v.shape[-1]))
+        total = -self.first(v.reshape(-1, v.shape[-1]))
         for c in MEAN:
             slopes = [slope(v, self.y, *self._constants) for slope in SLOPES[c.kinds]]
             total = total + self._placed(c, [slope.reshape(-1, *slope.shape[2:]) for slope in slopes])

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -27,12 +27,15 @@ from numeric.trained.error import FINITE, INFINITE, checked, prediction_error
 from numeric.trained.finite import FiniteWidth
 from numeric.trained.infinite import KernelPrediction, kernel_prediction
 from numeric.trained.projectors import Projectors
+from numeric.trained.sampled.prediction import SampledPrediction, sampled_prediction
 from numeric.trained.signals import Times, check_time
 from numeric.trained.stepwise import StepwiseFinite
 
 if TYPE_CHECKING:
     import pandas
     from matplotlib.axes import Axes
+
+METHODS = ("exact", "sampled", "auto")
 
 
 @dataclass(frozen=True)
@@ -216,6 +219,7 @@ class Prediction:
         return data_frame(self.rows())
 
 
+@overload
 def predict(
     flow: Flow,
     y: ArrayLike,
@@ -225,7 +229,46 @@ def predict(
     time: ArrayLike | None = None,
     rcond: float | None = None,
     ridge: float = 0.0,
-) -> Prediction:
+    method: Literal["exact"] = "exact",
+) -> Prediction: ...
+@overload
+def predict(
+    flow: Flow,
+    y: ArrayLike,
+    train: Sequence[int],
+    algorithm: Algorithm | None = None,
+    *,
+    time: ArrayLike | None = None,
+    rcond: float | None = None,
+    ridge: float = 0.0,
+    method: Literal["sampled"],
+    **options: Any,
+) -> SampledPrediction: ...
+@overload
+def predict(
+    flow: Flow,
+    y: ArrayLike,
+    train: Sequence[int],
+    algorithm: Algorithm | None = None,
+    *,
+    time: ArrayLike | None = None,
+    rcond: float | None = None,
+    ridge: float = 0.0,
+    method: str,
+    **options: Any,
+) -> Prediction | SampledPrediction: ...
+def predict(
+    flow: Flow,
+    y: ArrayLike,
+    train: Sequence[int],
+    algorithm: Algorithm | None = None,
+    *,
+    time: ArrayLike | None = None,
+    rcond: float | None = None,
+    ridge: float = 0.0,
+    method: str = "exact",
+    **options: Any,
+) -> Prediction | SampledPrediction:
     """Predict the ensemble of networks trained on the inputs `train` of the flow with targets y (MSE loss).
 
     `time` is a number of steps (a time of a flow) or a list of them; None is the end of training.
@@ -243,9 +286,22 @@ def predict(
     ([0.251687], (1, 1))
 
     With a width, and so all tensors in the flow, p.mean, p.covariance and p.parts hold the order 1/n.
+
+    `method="sampled"` needs K and Theta of all layers only, flow(..., width=n, tensors="Theta"): the order 1/n of the
+    mean is then estimated in memory N² (`numeric.trained.sampled`), until `relative_error` (0.05) of the correction or
+    `seconds` (600) are reached; `seed`, `batch`, `dtype`, `progress`, `checkpoint` (a file to resume from) and
+    `devices` are its other options. "auto" takes the tensors where the flow has them, and samples where it has not.
     """
+    if method not in METHODS:
+        raise NumericError(f"method is one of {', '.join(METHODS)}, not {method!r}.")
+    known = not {"R", "S", "T", "U"} - set(getattr(flow, "names", ()))
+    sampled = method == "sampled" or (method == "auto" and (not known or ridge > 0))
+    if options and method == "exact":
+        raise NumericError(f"{next(iter(options))} is an option of sampled predictions: add method='sampled'.")
     kernel = kernel_prediction(np.asarray(flow.Theta), np.asarray(flow.K), y, train, rcond, ridge)
     chosen = set(kernel.train)
     test = tuple(k for k in range(len(kernel.theta)) if k not in chosen)
     algorithm = algorithm or GradientFlow()
+    if sampled:
+        return sampled_prediction(flow, kernel, algorithm, test, check_time(algorithm, time), options)
     return Prediction(flow, kernel, algorithm, test, check_time(algorithm, time), rcond)

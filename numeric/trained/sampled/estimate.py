@@ -120,7 +120,8 @@ class Sampler:
         weights = self._packed(now, end if instant else None, kind)
         if self.time is None:
             return weights, None
-        then, over = now.earlier(recent=True)
+        outer = Moment(self.evolution, self.mixture, now.t, random)  # draws of its own: the mean of a product
+        then, over = outer.earlier(recent=True)
         later = now.t if self.evolution.continuous else np.maximum(now.t, then.t + 1)
         kernel = over[:, None] * self.evolution.response(later, then.t)
         return weights, (self._packed(then, end if instant else None, kind), kernel.astype(kind))

@@ -1,13 +1,13 @@
 """One draw of the 1/n forces on the outputs: neurons, initial outputs and times in, a vector over the inputs out.
 
-Every contribution of the generated tables is a contraction of a tensor with errors (vectors), with K (one drawn set of
-initial outputs on two slots) or with a function of the training NTK between two slots; summed over the hidden layers
-that a neuron can sit in. The mean over draws is the exact contraction.
+Every contribution of the generated tables is a contraction of a tensor with errors, whose initial outputs are drawn
+with both signs, or with targets and a function of the training NTK between two slots; summed over the hidden layers
+that a neuron can sit in. The mean over draws is the exact contraction. Arrays: (draws, signs of z, outputs, inputs).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -33,6 +33,8 @@ from numeric.trained.statistics import partner
 Array = jax.Array
 Weights = Mapping[Contribution, tuple[Array, Sequence[Array]]]
 """For each contribution a number for each sample and factors on its modes, (S,) and (S, M) each."""
+Placed = tuple[float, dict[int, Array], dict[tuple[int, int], Array]]
+"""A number, vectors on slots, functions of the training NTK between slots."""
 
 
 @partial(
@@ -67,9 +69,7 @@ def objects_of(
     kinds = sorted({kind for own in CONTRACTIONS.values() for kind in own.kinds})
     centered = sorted({kind for own in CONTRACTIONS.values() if own.centered for kind in own.kinds})
     pieces = tuple({kind: exact_pieces(kind, layers[k:]) for kind in kinds} for k in range(len(layers)))
-    means = tuple(
-        {kind: mean_object(own[kind], layer) for kind in centered} for own, layer in zip(pieces, layers)
-    )
+    means = tuple({kind: mean_object(own[kind], layer) for kind in centered} for own, layer in zip(pieces, layers))
     return pieces, means
 
 
@@ -88,23 +88,25 @@ def mean_object(pieces: Sequence[Piece], layer: HiddenLayer) -> Array:
 
 @dataclass(frozen=True)
 class Draw:
-    """Drawn neurons: of each hidden layer as a source, and for each source one of every layer above, twice."""
+    """Drawn neurons: of each hidden layer as a source, and for each source one of every layer above, twice.
+
+    `errors` are initial errors ±z - y in the modes, z drawn for each output: (S, 2, outputs, M); `mixed` their sum over
+    the outputs with random signs, (S, 2, 1, M): the mean of mixed ⊗ mixed is the sum over outputs of errors ⊗ errors.
+    """
 
     sources: Sequence[Activities]
     above: Sequence[tuple[Sequence[Activities], Sequence[Activities]]]
-    z: Array
-    """Initial outputs, in the modes: (S, 1, M)."""
-    targets: Array
-    """Σ ± targets of all outputs, in the modes: (S, 1, M)."""
+    errors: Array
+    mixed: Array
 
 
 def draw(theory: Theory, key: Array, count: int) -> tuple[Draw, Array]:
-    """`count` draws, and the initial outputs on all inputs (S, 1, N)."""
+    """`count` draws, and the initial outputs on all inputs (S, outputs, N)."""
     kind = theory.U.dtype
     keys = iter(jax.random.split(key, 2 + len(theory.layers) * (2 * len(theory.layers) + 1)))
 
     def neurons(layer: int) -> Activities:
-        noise = jax.random.normal(next(keys), (count, 1, len(theory.U)), kind)
+        noise = jax.random.normal(next(keys), (count, 1, 1, len(theory.U)), kind)
         return activities_of(theory.derivatives, noise @ theory.factors[layer].T)
 
     sources, above = [], []
@@ -112,9 +114,12 @@ def draw(theory: Theory, key: Array, count: int) -> tuple[Draw, Array]:
         sources.append(neurons(k))
         up = range(k + 1, len(theory.layers))
         above.append(([neurons(m) for m in up], [neurons(m) for m in up]))
-    z = jax.random.normal(next(keys), (count, 1, theory.initial.shape[1]), kind) @ theory.initial.T
-    signs = jax.random.rademacher(next(keys), (count, 1, len(theory.y)), kind)
-    return Draw(sources, above, z @ theory.U, signs @ theory.y), z
+    outputs = len(theory.y)
+    z = jax.random.normal(next(keys), (count, outputs, theory.initial.shape[1]), kind) @ theory.initial.T
+    signs = jax.random.rademacher(next(keys), (count, 1, outputs, 1), kind)
+    modes = z @ theory.U
+    errors = jnp.stack([modes - theory.y, -modes - theory.y], axis=1)
+    return Draw(sources, above, errors, jnp.sum(signs * errors, axis=2, keepdims=True)), z
 
 
 class Forces:
@@ -122,7 +127,7 @@ class Forces:
 
     def __init__(self, theory: Theory, draw: Draw):
         self.theory, self.draw = theory, draw
-        self.ones = jnp.ones((1, 1, len(theory.U)), theory.U.dtype)
+        self.ones = jnp.ones((1, 1, 1, len(theory.U)), theory.U.dtype)
         self._exact = [
             {kind: made(pieces, source) for kind, pieces in own.items()}
             for own, source in zip(theory.pieces, draw.sources)
@@ -142,27 +147,34 @@ class Forces:
         total: Array | None = None
         for pairing in CUMULANTS[c.product]:
             carrier = c.internal.index(partner(pairing.pairs, c.external[0]))
-            for term in MOMENTS[c.kinds][carrier]:
-                vectors: dict[int, Array] = {}
-                for slot, component in term.targets:
-                    y = self.theory.y[None] if component == "i" else self.draw.targets
-                    vectors[slot] = self._vector(c, slot, y, factors)
-                for pair in term.kernels:
-                    vectors |= {slot: self._vector(c, slot, self.draw.z, factors) for slot in pair}
-                bridges = {pair: self._factor(c, pair, factors) for pair in term.deltas}
-                scale = term.sign * len(self.theory.y) ** term.loops
-                value = scale * self._tensor(pairing, c, vectors, bridges)
+            for scale, vectors, bridges in self._moment(c, carrier, factors):
+                value = scale * jnp.mean(self._tensor(pairing, c, vectors, bridges), axis=1)
                 total = value if total is None else total + value
         assert total is not None
         return number[:, None, None] * total
 
+    def _moment(self, c: Contribution, carrier: int, factors: Sequence[Array]) -> Iterator[Placed]:
+        """What stands for the errors' moment: drawn errors where there are no legs, else targets and bridges."""
+        if set(c.kinds) == {"e"}:
+            vectors = {}
+            for slot in range(len(c.kinds)):
+                errors = self.draw.errors if slot == carrier else self.draw.mixed
+                vectors[slot] = self._vector(c, slot, errors, factors)
+            yield 1.0, vectors, {}
+            return
+        for term in MOMENTS[c.kinds][carrier]:
+            assert not term.kernels and all(component == "i" for _, component in term.targets)
+            vectors = {slot: self._vector(c, slot, self.theory.y, factors) for slot, _ in term.targets}
+            bridges = {pair: self._factor(c, pair, factors) for pair in term.deltas}
+            yield term.sign * len(self.theory.y) ** term.loops, vectors, bridges
+
     def _factor(self, c: Contribution, slots: Sequence[int], factors: Sequence[Array]) -> Array:
-        """The weight's factors on the modes of these slots: (S, 1, M)."""
+        """The weight's factors on the modes of these slots: (S, 1, 1, M)."""
         own = [factors[c.modes.index(slot)] for slot in slots if slot in c.modes]
         value = own[0]
         for other in own[1:]:
             value = value * other
-        return value[:, None, :]
+        return value[:, None, None, :]
 
     def _vector(self, c: Contribution, slot: int, modes: Array, factors: Sequence[Array]) -> Array:
         return (modes * self._factor(c, (slot,), factors)) @ self.theory.U.T

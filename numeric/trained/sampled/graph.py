@@ -63,7 +63,7 @@ def acyclic(edges: Sequence[tuple[int, int]]) -> bool:
 
 
 def contract(vectors: Sequence[Array | None], edges: Sequence[Edge], root: int, ones: Array) -> Array:
-    """Σ over all labels but `root` of vectors and edges: (samples, outputs, inputs). `ones` has the last axis' size."""
+    """Σ over all labels but `root` of vectors and edges; `ones` has the size of the last axis."""
     seen: set[int] = set()
 
     def gather(label: int, above: Edge | None) -> Array:

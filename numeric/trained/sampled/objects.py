@@ -1,4 +1,4 @@
-"""Objects of a pair of labels as one neuron makes them, carried to the output by the layers above: O_12 = Σ l_1 E_12 r_2.
+"""Objects of a pair of labels as one neuron makes them, carried to the output by the layers above: Σ l_1 E_12 r_2.
 
 The generated maps (`numeric.generated.adjoint`) are run downwards: matrices that multiply a pair at the output become
 matrices that multiply what a neuron of a hidden layer makes. With averages over the neurons above done exactly each
@@ -20,7 +20,7 @@ from numeric.generated.adjoint import PAIRS
 
 Array = jax.Array
 Activities = Mapping[int, Array]
-"""σ^(k) of drawn neurons on all inputs, by k: (samples, 1, inputs)."""
+"""σ^(k) of drawn neurons on all inputs, by k: (samples, 1, 1, inputs)."""
 Brackets = Mapping[tuple[int, int], Array]
 Place = tuple[str, tuple[int, int]]
 """A kind of pair, and the labels of the output's pair (0, 1) where it sits."""
@@ -133,7 +133,7 @@ def product(activities: Activities, orders: Sequence[int]) -> Array | None:
 
 @dataclass(frozen=True)
 class Made:
-    """A piece for drawn neurons: vectors (samples, 1, inputs) on its two labels and an edge between them or none."""
+    """A piece for drawn neurons: vectors (samples, 1, 1, inputs) on its two labels and an edge between them or none."""
 
     left: Array | None
     right: Array | None

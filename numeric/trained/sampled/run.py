@@ -48,9 +48,7 @@ class Outcome:
     ended: str
 
 
-def run(
-    sampler: Sampler, goal: Goal, known: np.ndarray, identity: bytes, devices: list[jax.Device | None]
-) -> Outcome:
+def run(sampler: Sampler, goal: Goal, known: np.ndarray, identity: bytes, devices: list[jax.Device | None]) -> Outcome:
     """Batches until the goal; `known` are parts that need no sampling, `identity` says which problem this is."""
     sums = Sums(sampler.program.count)
     if goal.checkpoint is not None and goal.checkpoint.exists():

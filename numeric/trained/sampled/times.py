@@ -25,13 +25,15 @@ WORST = 1e9
 class Evolution:
     """How modes of eigenvalues h learn at infinite width: errors, positions and responses at any times (S,) -> (S, M).
 
-    Steps that precede the lasting rule (`stages`) are tabulated; the lasting rule is diagonalized mode by mode.
+    Steps that precede the lasting rule (`stages`) are tabulated; the lasting rule is diagonalized mode by mode. With a
+    `ridge`, h holds it already: positions and responses are those of h, and the error is what the NTK alone leaves.
     """
 
-    def __init__(self, algorithm: Algorithm, h: np.ndarray):
+    def __init__(self, algorithm: Algorithm, h: np.ndarray, ridge: float = 0.0):
         if algorithm.stages and algorithm.memory_size:
             raise NumericError(f"{algorithm} has both stages and a memory: sampled predictions know one or the other.")
-        self.algorithm, self.h = algorithm, np.asarray(h, dtype=float)
+        self.algorithm, self.h, self.ridge = algorithm, np.asarray(h, dtype=float), float(ridge)
+        self.leak = Evolution(algorithm, np.asarray([self.ridge])) if self.ridge else None
         self.gain = algorithm.precondition(self.h)
         n = algorithm.generator(self.h, algorithm.stages)
         if n.shape[-1] == 1:
@@ -39,7 +41,9 @@ class Evolution:
         else:
             values, vectors = np.linalg.eig(n)
             if float(np.max(np.linalg.cond(vectors))) > WORST:
-                raise NumericError(f"{algorithm} damps a mode critically: change its learning rate by one in a million.")
+                raise NumericError(
+                    f"{algorithm} damps a mode critically: change its learning rate by one in a million."
+                )
             unit = np.eye(n.shape[-1])[0]
             inverse = np.linalg.inv(vectors) @ unit
             self.loss, self.weight = values, vectors[..., 0, :] * inverse
@@ -76,6 +80,12 @@ class Evolution:
 
     def error(self, t: np.ndarray) -> np.ndarray:
         """What is left of a unit error."""
+        if self.ridge:
+            return 1 - (self.h - self.ridge) * self.position(t)
+        return self._decayed(t)
+
+    def _decayed(self, t: np.ndarray) -> np.ndarray:
+        """What is left of a mode with eigenvalue h."""
         stages = self.algorithm.stages
         late = np.maximum(t - stages, 0)
         lasting = np.sum(self.weight * self._powers(late), axis=-1).real
@@ -84,7 +94,7 @@ class Evolution:
     def position(self, t: np.ndarray) -> np.ndarray:
         """What has piled up of a unit error: (1 - error) / h, without cancellation where a mode learns slowly."""
         if self.algorithm.stages or self.loss.shape[-1] > 1 or self._turning:
-            return (1 - self.error(t)) / self.h
+            return (1 - self._decayed(t)) / self.h
         loss = self.loss[:, 0] if self.continuous else -np.log1p(-self.loss[:, 0])
         return -np.expm1(-t[:, None] * loss) / self.h
 
@@ -92,10 +102,12 @@ class Evolution:
         """What a unit force at s on a mode's output has made its training pile up at t > s (a rate for a flow)."""
         if self.algorithm.stages:
             stages = self.algorithm.stages
-            direct = np.where(s < stages, np.append(self.early, 0.0)[np.minimum(s, stages).astype(int)], self.rule.direct)
-            after = self.error(s + 1)
+            direct = np.where(
+                s < stages, np.append(self.early, 0.0)[np.minimum(s, stages).astype(int)], self.rule.direct
+            )
+            after = self._decayed(s + 1)
             after = np.where(np.abs(after) < 1e-280, 1e-280, after)
-            return direct[:, None] * self.gain * self.error(t) / after
+            return direct[:, None] * self.gain * self._decayed(t) / after
         lag = t - s
         if self.continuous:
             return np.sum(self.weight * self.loss * self._powers(lag), axis=-1).real / self.h
@@ -103,6 +115,8 @@ class Evolution:
 
     def kernel(self, t: np.ndarray, s: np.ndarray) -> np.ndarray:
         """What a unit gradient at s has displaced at t > s (without feedback, without gain): (S,)."""
+        if self.leak is not None:
+            return self.leak.response(t, s)[:, 0]
         rule, stages = self.rule, self.algorithm.stages
         if not self.algorithm.memory_size:
             if not stages:
@@ -166,7 +180,7 @@ class Moment:
 
     @cached_property
     def error(self) -> np.ndarray:
-        return np.zeros((len(self.t), len(self.evolution.h))) if self.ended else self.evolution.error(self.t)
+        return self.evolution.error(self.t)
 
     @cached_property
     def position(self) -> np.ndarray:
@@ -210,11 +224,15 @@ class Node:
         evolution = now.evolution
         if not self.branches and not self.responds:
             return Weight(np.ones(len(now.t)), {self.root: now.position})
-        if self.responds and now.ended:
-            inner = self.branches[0].at(now)
-            own = np.broadcast_to(1 / evolution.h, now.position.shape)
-            return Weight(inner.number, {self.root: own, **inner.factors})
-        then, over = now.earlier(self.responds)
+        if now.ended and (
+            self.responds or evolution.ridge
+        ):  # a force that lasts; with a ridge everything comes to rest
+            parts = [branch.at(now) for branch in self.branches]
+            found = Weight(np.ones(len(now.t)), {self.root: now.position})
+            for part in parts:
+                found = Weight(found.number * part.number, found.factors | part.factors)
+            return found
+        then, over = now.earlier(self.responds or evolution.ridge > 0)
         parts = [branch.at(then) for branch in self.branches]
         if self.responds:
             later = now.t if evolution.continuous else np.maximum(now.t, then.t + 1)
@@ -237,7 +255,8 @@ class Product:
     nodes: tuple[Node, ...]
 
     def at(self, now: Moment) -> Weight:
-        number, factors = np.full(len(now.t), self.coefficient), {}
+        number = np.full(len(now.t), self.coefficient)
+        factors: Factors = {}
         for node in self.nodes:
             part = node.at(now)
             number, factors = number * part.number, factors | part.factors

@@ -1,14 +1,15 @@
 """H1 and G1 of many inputs without four-point tensors: their recursions read V, D, F on two labels at a time only.
 
-Components with two different labels close among themselves, and the brackets that they need, such as <s_a s_a s_b' s_b'>,
-are pair averages of products of activations: Mehler series with the products' Hermite coefficients. The layer step is
-the generated one, its subscripts read on two labels.
+Components with two different labels close among themselves, and the brackets that they need, <s_a s_a s_b' s_b'> and
+so on, are pair averages of products of activations: Mehler series with the products' Hermite coefficients. The layer
+step is the generated one, its subscripts read on two labels.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -19,7 +20,7 @@ from numeric.brackets import Functions, make_pair_plan
 from numeric.brackets.pairs import compiled_pairs
 from numeric.brackets.products import product_pairs
 from numeric.evaluation.layer import layer_values, needed
-from numeric.subscripts import AXES, Steps
+from numeric.subscripts import AXES, Step, Steps
 
 FOUR, TWO = ("V", "D", "F"), ("G1", "H1")
 PATTERNS = tuple("".join(p) for p in product("ab", repeat=4) if p[0] == "a")
@@ -32,7 +33,7 @@ def _swapped(pattern: str) -> str:
 
 @dataclass
 class TwoLabels:
-    """Components of tensors at labels a, b: (N, N) arrays by tensor and pattern; those that start with b are transposed."""
+    """Components of tensors at labels a, b: (N, N) arrays by tensor and pattern, which starts with a."""
 
     size: int
     arrays: dict[tuple[str, str], Array] = field(default_factory=dict)
@@ -57,8 +58,8 @@ class _Lettered:
         return self.read("".join(self.pattern[AXES.index(letter)] for letter in letters))
 
 
-def _two_point(brackets: Mapping[tuple[int, int], Array], orders: tuple[int, int], labels: str) -> Array:
-    array = brackets[orders]
+def _two_point(brackets: Mapping[tuple[int, int], Array], orders: tuple[int, ...], labels: str) -> Array:
+    array = brackets[orders[0], orders[1]]
     if labels[0] == labels[1]:
         own = np.diagonal(array)
         return own[:, None] if labels[0] == "a" else own[None, :]
@@ -71,6 +72,27 @@ def _grouped(orders: tuple[int, ...], labels: str) -> tuple[tuple[int, ...], tup
     return first, second
 
 
+@dataclass(frozen=True)
+class _Tables:
+    """What a layer step reads: pair averages, averages of products, components of the layer below."""
+
+    orders: Mapping[str, tuple[int, ...]]
+    two: Mapping[tuple[int, int], Array]
+    many: Mapping[tuple[tuple[int, ...], tuple[int, ...]], Array]
+    below: TwoLabels
+
+    def on(self, pattern: str, step: Step) -> tuple[Any, Any, Any]:
+        """Brackets of pairs, brackets of four and tensors, on the labels of a pattern."""
+        return (
+            {p: _Lettered(partial(_two_point, self.two, self.orders[p]), pattern) for p in step.pairs},
+            {q: _Lettered(partial(self._four, self.orders[q]), pattern) for q in step.quads},
+            {name: _Lettered(partial(self.below.read, name), pattern) for name in step.tensors},
+        )
+
+    def _four(self, orders: tuple[int, ...], labels: str) -> Array:
+        return self.many[_grouped(orders, labels)]
+
+
 def first_order_kernels(flow: Any) -> dict[str, np.ndarray]:
     """{"G1": ..., "H1": ...} at the output layer of a flow that keeps K and Theta of all layers, each (N, N)."""
     functions: Functions = flow.activation.FUNCTIONS
@@ -81,9 +103,7 @@ def first_order_kernels(flow: Any) -> dict[str, np.ndarray]:
     now = TwoLabels(size, {(name, "ab"): np.zeros((size, size)) for name in TWO})
     now.arrays |= {(name, pattern): np.zeros((size, size)) for name in FOUR for pattern in PATTERNS}
     orders = {pattern: tuple(int(digit) for digit in pattern) for pattern in (*pairs, *quads)}
-    groups = {
-        _grouped(orders[quad], "".join(labels)) for quad in quads for labels in product("ab", repeat=4)
-    }
+    groups = {_grouped(orders[quad], "".join(labels)) for quad in quads for labels in product("ab", repeat=4)}
     for layer in range(2, flow.depth + 1):
         values = {k: float(v) for k, v in layer_values(flow.parameters, flow.widths, layer).items()}
         below = flow.layer(layer - 1)
@@ -93,16 +113,11 @@ def first_order_kernels(flow: Any) -> dict[str, np.ndarray]:
         two = {pair: np.asarray(value) for pair, value in found.items()}
         many = product_pairs(functions, K, groups)
         now.arrays |= {("Theta", "ab"): np.asarray(below.Theta)}
+        tables = _Tables(orders, two, many, now)
         after = TwoLabels(size)
         for name in names:
             for pattern in PATTERNS if name in FOUR else ("ab",):
-                s = {p: _Lettered(lambda labels, p=p: _two_point(two, orders[p], labels), pattern) for p in pairs}
-                m = {q: _Lettered(lambda labels, q=q: many[_grouped(orders[q], labels)], pattern) for q in quads}
-                t = {
-                    own: _Lettered(lambda labels, own=own: now.read(own, labels), pattern)
-                    for own in steps[name].tensors
-                }
-                value = steps[name].advance(values, s, m, t)  # type: ignore[arg-type]
+                value = steps[name].advance(values, *tables.on(pattern, steps[name]))
                 after.arrays[name, pattern] = np.broadcast_to(value, (size, size))
         now = after
     return {name: now.arrays[name, "ab"] for name in TWO}

@@ -1,0 +1,253 @@
+"""`predict(..., method="sampled")`: the mean at order 1/n for a data set, with standard errors instead of N⁴ tensors.
+
+Infinite width and H1 are exact; the other parts are means over draws. Each is computed when first asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from numeric.errors import NumericError
+from numeric.generated.training import FIRST, MOMENTS, PARTS
+from numeric.given import finite, stays_finite, whole
+from numeric.trained.algorithms import Algorithm
+from numeric.trained.error import UnreliablePrediction
+from numeric.trained.finite import FiniteWidth
+from numeric.trained.infinite import KernelPrediction
+from numeric.trained.projectors import Projectors
+from numeric.trained.sampled.advice import advice
+from numeric.trained.sampled.estimate import TOTAL, Program, Sampler, chosen_batch, known_devices, part_names
+from numeric.trained.sampled.run import Goal, Outcome, identity_of, run
+from numeric.trained.sampled.setting import theory_of
+from numeric.trained.sampled.times import Evolution, mixture
+from numeric.trained.sampled.two_labels import first_order_kernels
+from numeric.trained.signals import Times
+
+HOPELESS = 10.0
+"""A correction so many times the prediction's size is refused: first order in 1/n says nothing there."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to sample: the error to reach, the seconds to spend, and what does not change the result's distribution."""
+
+    relative_error: float = 0.05
+    seconds: float = 600.0
+    seed: int = 0
+    batch: int | None = None
+    dtype: str = "float64"
+    progress: bool | None = None
+    checkpoint: str | Path | None = None
+    devices: Sequence[jax.Device] | None = None
+
+    def __post_init__(self) -> None:
+        finite(self.relative_error, "relative_error", above=0)
+        finite(self.seconds, "seconds", above=0)
+        whole(self.seed, "seed")
+        if self.batch is not None:
+            whole(self.batch, "batch", least=2)
+        if self.dtype not in ("float32", "float64"):
+            raise NumericError(f"dtype is float32 or float64, not {self.dtype!r}.")
+
+
+@dataclass(frozen=True)
+class SampledPrediction:
+    """Trained networks on the test inputs: `mean` by `parts` at order 1/n, and `standard_error` of each.
+
+    Shapes are those of `Prediction`: (N_test,) or (N_test, n_L), an array of times in front.
+    """
+
+    flow: Any
+    kernel: KernelPrediction
+    algorithm: Algorithm
+    test: tuple[int, ...]
+    time: Times | None
+    options: Options
+
+    @property
+    def width(self) -> float:
+        return float(self.flow.width)
+
+    @cached_property
+    def mean_infinite(self) -> np.ndarray:
+        """(10.40) on the test inputs."""
+        self.check()
+        return stays_finite(self.kernel.mean(self.algorithm, self.time, inputs=self.test), "The mean prediction")
+
+    @cached_property
+    def covariance_infinite(self) -> np.ndarray:
+        """(10.41) on the test inputs."""
+        self.check()
+        return stays_finite(self.kernel.covariance(self.algorithm, self.time, inputs=self.test), "The covariance")
+
+    def check(self) -> None:
+        """Refuse what has no sampled prediction, before any work."""
+        if self.algorithm.masks(len(self.kernel.train)) is not None:
+            raise NumericError("Sampled predictions are not for a schedule of batches, whose steps share no modes.")
+        if self.kernel.ridge and self.algorithm.preconditions:
+            raise NumericError(
+                f"{self.algorithm} has no ridge here: take gradient flow, descent, momentum, a schedule."
+            )
+        if self.time is None:
+            self.algorithm.check(self.kernel.modes.h)
+
+    @cached_property
+    def _dtype(self) -> Any:
+        return jnp.float32 if self.options.dtype == "float32" else jnp.float64
+
+    @cached_property
+    def _theory(self) -> Any:
+        return theory_of(self.flow, self.kernel, self._dtype)
+
+    @cached_property
+    def _kernels(self) -> dict[str, np.ndarray]:
+        """G1 and H1 of the output."""
+        return first_order_kernels(self.flow)
+
+    @property
+    def _times(self) -> list[float | None]:
+        return [None] if self.time is None else [float(t) for t in np.ravel(self.time)]
+
+    def sampler(self, time: float | None, kernel: KernelPrediction | None = None) -> Sampler:
+        """Batches at one time; another `kernel` has other modes of the same inputs (a ridge, say)."""
+        own = kernel or self.kernel
+        evolution = Evolution(self.algorithm, own.modes.h, own.ridge)
+        ahead = own.evolution(self.algorithm, time, inputs=self.test)
+        response = own.theta[np.ix_(self.test, own.train)] @ own.modes.U
+        count = self.options.batch or chosen_batch(len(own.theta), len(self._theory.y))
+        program = Program(self._theory, jnp.asarray(ahead, self._dtype), jnp.asarray(response, self._dtype), count)
+        return Sampler(program, evolution, mixture(evolution), time, self.options.seed)
+
+    def _first(self, time: float | None) -> np.ndarray:
+        """n × H1's part of the mean, exact: (n_L, N_test)."""
+        if self.kernel.ridge and time is not None:
+            raise NumericError("With a ridge the order 1/n is known at the end of training: leave the time out.")
+        t = None if self.algorithm.own_ntk and time is not None and time >= 1 else time
+        at_end = Projectors(self.algorithm, self.kernel.modes.h, t)
+        exact = FiniteWidth(SimpleNamespace(H1=self._kernels["H1"]), self.kernel, at_end)
+        (moment,) = MOMENTS[FIRST.kinds]
+        return exact.first(moment(exact.y, None, None, None))[0][:, self.test]
+
+    @cached_property
+    def outcomes(self) -> list[Outcome]:
+        """The runs, one for each time."""
+        self.check()
+        self._theory  # noqa: B018  (complaints before work)
+        found = []
+        times = self._times
+        for k, time in enumerate(times):
+            path = None if self.options.checkpoint is None else Path(self.options.checkpoint)
+            if path is not None and len(times) > 1:
+                path = path.with_name(f"{path.stem}-{k}{path.suffix}")
+            goal = Goal(self.options.relative_error, self.options.seconds / len(times), self.options.progress, path)
+            sampler = self.sampler(time)
+            own = (self.kernel.theta, self.kernel.K, self.kernel.y, self.algorithm, time, self.options.seed)
+            more = (self.test, self.kernel.ridge, sampler.program.count, self.options.dtype, self.flow.widths)
+            known = self._first(time)
+            found.append(run(sampler, goal, known, identity_of(*own, *more), known_devices(self.options.devices)))
+        return found
+
+    @property
+    def samples(self) -> int:
+        """How many draws were made, all times together."""
+        return sum(outcome.sums.samples for outcome in self.outcomes)
+
+    @property
+    def relative_error(self) -> float:
+        """What was reached: standard error of the mean's correction over the correction, root mean squares."""
+        return max(outcome.relative_error for outcome in self.outcomes)
+
+    def _shaped(self, values: Sequence[np.ndarray]) -> np.ndarray:
+        """(n_L, N_test) at each time, as means are shaped."""
+        stacked = np.swapaxes(np.stack(values), -1, -2) / self.width
+        return stays_finite(stacked.reshape(self.mean_infinite.shape), "A correction of order 1/n")
+
+    @cached_property
+    def _estimates(self) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+        both = [outcome.sums.estimate() for outcome in self.outcomes]
+        mean, error = ({name: self._shaped([b[k][name] for b in both]) for name in part_names()} for k in range(2))
+        return mean, error
+
+    @cached_property
+    def parts(self) -> dict[str, np.ndarray]:
+        """The mean by origin; `standard_error` has an entry for each."""
+        found = {"NTK": self.mean_infinite, FIRST.part: self._shaped([self._first(t) for t in self._times])}
+        found |= {name: value for name, value in self._estimates[0].items() if name != TOTAL}
+        return {name: found[name] for name in PARTS}
+
+    @cached_property
+    def standard_error(self) -> dict[str, np.ndarray]:
+        """Of "mean" and of every part; zero for what is exact."""
+        zero = np.zeros_like(self.mean_infinite)
+        return {TOTAL: self._estimates[1][TOTAL]} | {name: self._estimates[1].get(name, zero) for name in PARTS}
+
+    @cached_property
+    def correction_size(self) -> float:
+        """The root mean square correction over the prediction's size (means and spread together)."""
+        variance = np.diagonal(self.covariance_infinite, axis1=-2, axis2=-1)
+        size = np.sqrt(np.mean(self.mean_infinite**2) + np.mean(np.maximum(variance, 0.0)))
+        correction = sum(value for name, value in self.parts.items() if name != "NTK")
+        return float(np.sqrt(np.mean(np.square(correction))) / size) if size > 0 else 0.0
+
+    @cached_property
+    def mean(self) -> np.ndarray:
+        """The mean to order 1/n, or one sentence where the order 1/n is no correction."""
+        if self.correction_size > HOPELESS:
+            raise UnreliablePrediction(
+                f"At width {self.width:g} the correction of order 1/n is {self.correction_size:.2g} times the "
+                f"prediction itself, so that first order says nothing; {self.advice.remedy}."
+            )
+        return np.asarray(sum(self.parts.values()))
+
+    @cached_property
+    def advice(self) -> Any:
+        """Which modes carry the correction, and what would make it small."""
+        return advice(self)
+
+    @cached_property
+    def notes(self) -> tuple[str, ...]:
+        """What the numbers rest on, in words."""
+        until = "" if self.time is None else f" until {'time' if self.algorithm.continuous else 'step'} {self.time}"
+        penalty = f" and a ridge of {self.kernel.ridge:g}" if self.kernel.ridge else ""
+        reached = f"{100 * self.relative_error:.2g} % of the correction"
+        notes = [
+            f"trained with {self.algorithm}{until}{penalty}",
+            f"finite width: first order in 1/n, n = {self.width:g}, sampled with {self.samples} draws, standard error "
+            f"{reached}; {self.outcomes[-1].ended}",
+        ]
+        if self.kernel.modes.dropped:
+            notes.append(f"{self.kernel.modes.dropped} modes of the training NTK were left untrained (rcond)")
+        if self.correction_size > 0.1 and self.time is None:
+            notes += [f"the correction is {self.correction_size:.2g} of the prediction", *self.advice.sentences]
+        return tuple(notes)
+
+
+def sampled_prediction(
+    flow: Any,
+    kernel: KernelPrediction,
+    algorithm: Algorithm,
+    test: tuple[int, ...],
+    time: Times | None,
+    options: Mapping[str, Any],
+) -> SampledPrediction:
+    """The prediction for the options of `predict`, or a sentence about one that does not exist."""
+    names = [option.name for option in fields(Options)]
+    for name in options:
+        if name not in names:
+            raise NumericError(f"predict has no option {name}; sampled predictions know {', '.join(names)}.")
+    if flow.widths[-1] is None:
+        raise NumericError("A sampled prediction is of order 1/n: give the hidden layers' width, flow(..., width=...).")
+    if not test:
+        raise NumericError("There is no test input: give the flow inputs that are not in `train`.")
+    found = SampledPrediction(flow, kernel, algorithm, test, time, Options(**options))
+    found.check()
+    return found

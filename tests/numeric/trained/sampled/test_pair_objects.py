@@ -1,0 +1,70 @@
+"""Tensors as products of two pairs, against the flow: neurons by quadrature instead of draws."""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from numeric import flow
+from numeric.generated.adjoint import CONTRACTIONS
+from numeric.trained.infinite import kernel_prediction
+from numeric.trained.sampled.objects import activities_of, drawn_pieces, made
+from numeric.trained.sampled.setting import theory_of
+
+
+@pytest.fixture(scope="module")
+def setting():
+    X = np.array([[1.0, 0.3], [-0.4, 0.8]])
+    f = flow("gelu", X, 3, [64, 96], 0.1, 1.2, 0.3, [0.9, 1.1, 1.3])
+    return f, theory_of(f, kernel_prediction(f.Theta, f.K, [1.0], [0]))
+
+
+def neurons(theory, layer):
+    """Quadrature nodes of a neuron on both inputs, as draws with weights."""
+    x, w = np.polynomial.hermite_e.hermegauss(48)
+    noise = np.stack(np.meshgrid(x, x, indexing="ij"), -1).reshape(-1, 1, 1, 2)
+    z = jnp.asarray(noise) @ theory.factors[layer].T
+    return activities_of(theory.derivatives, z), np.outer(w, w).ravel() / (2 * np.pi)
+
+
+def matrix(pieces):
+    """The object O_12 of each draw, (S, 2, 2)."""
+    total = 0.0
+    for piece in pieces:
+        left, right = (np.ones((1, 2)) if v is None else np.asarray(v)[:, 0, 0] for v in (piece.left, piece.right))
+        edge = 1.0 if piece.matrix is None else np.asarray(piece.matrix)
+        total = total + left[:, :, None] * right[:, None, :] * edge
+    return total
+
+
+@pytest.mark.parametrize("name", sorted(CONTRACTIONS))
+def test_every_tensor_is_a_sum_over_neurons_of_two_pairs(setting, name):
+    f, theory = setting
+    own = CONTRACTIONS[name]
+    total = np.zeros((2,) * 4)
+    for layer, share in enumerate(theory.shares):
+        activities, weights = neurons(theory, layer)
+        objects = []
+        for kind, axes in zip(own.kinds, own.axes):
+            value = matrix(made(theory.pieces[layer][kind], activities))
+            if own.centered:
+                value = value - np.asarray(theory.means[layer][kind])
+            objects.append(("".join("abcd"[axis] for axis in axes), value))
+        links = [("abcd"[u] + "abcd"[v], np.asarray(theory.layers[layer].Theta)) for u, v in own.links]
+        subscripts = ",".join(["s", *("s" + letters for letters, _ in objects), *(letters for letters, _ in links)])
+        operands = [weights, *(x for _, x in objects), *(x for _, x in links)]
+        total += share * np.einsum(f"{subscripts}->abcd", *operands)
+    exact = np.asarray(getattr(f, name))
+    np.testing.assert_allclose(total, exact, atol=1e-8 * np.abs(exact).max())
+
+
+@pytest.mark.parametrize("kind", sorted({kind for own in CONTRACTIONS.values() for kind in own.kinds}))
+def test_drawn_neurons_above_average_to_the_exact_pieces(setting, kind):
+    _, theory = setting
+    above, weights = neurons(theory, 1)
+    source = {k: v[700:701] for k, v in neurons(theory, 0)[0].items()}
+    drawn = matrix(drawn_pieces(kind, theory.layers, source, [above]))
+    mean = np.einsum("s,sab->ab", weights, np.broadcast_to(drawn, (len(weights), 2, 2)))
+    exact = matrix(made(theory.pieces[0][kind], source))[0]
+    np.testing.assert_allclose(mean, exact, atol=1e-8 * np.abs(exact).max())

@@ -1,0 +1,145 @@
+"""Sampled predictions against the exact tensors, in their own standard errors; runs that stop, resume and refuse."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from numeric import flow, predict
+from numeric.errors import NumericError
+from numeric.trained import GradientDescent, GradientFlow, Momentum, Schedule, StochasticDescent, TwoStep
+from numeric.trained.sampled.estimate import Sampler
+from numeric.trained.sampled.two_labels import first_order_kernels
+
+RATES = {"C_b": 0.1, "C_W": 1.2, "lambda_b": 0.3, "lambda_W": 1.0}
+PARTS = ("NTK variance", "dNTK", "ddNTK-I", "ddNTK-II")
+
+
+def setting(activation="tanh", depth=2, inputs=8, outputs=1, seed=1):
+    random = np.random.default_rng(seed)
+    X = random.normal(size=(inputs + 2, 5))
+    y = random.normal(size=(inputs, outputs))
+    widths = [64, 96, 80][: depth - 1]
+    full = flow(activation, X, depth, widths, **RATES)
+    kernels = flow(activation, X, depth, widths, **RATES, tensors="Theta")
+    return full, kernels, (y[:, 0] if outputs == 1 else y), list(range(inputs))
+
+
+@pytest.fixture(scope="module")
+def small():
+    return setting()
+
+
+def pulls(setting, algorithm, time=None, draws=20_000):
+    """Differences to the exact parts in standard errors, and the largest standard error as a share of the part."""
+    full, kernels, y, train = setting
+    exact = predict(full, y, train, algorithm, time=time)
+    p = predict(kernels, y, train, algorithm, time=time, method="sampled", relative_error=1e-9, seconds=1e-3, batch=500)
+    stop = draws // 500
+    sampler, (outcome,) = p.sampler(time if time is None else float(time)), p.outcomes
+    for number in range(max(outcome.sums.batches) + 1, stop):
+        outcome.sums.add(number, tuple(np.asarray(x) for x in sampler.launch(number)))
+    np.testing.assert_allclose(p.parts["NTK"], exact.parts["NTK"], rtol=1e-10)
+    np.testing.assert_allclose(p.parts["H1"], exact.parts["H1"], rtol=1e-7, atol=1e-9)
+    own = [(p.parts[name] - exact.parts[name]) / p.standard_error[name] for name in PARTS]
+    precise = [np.max(p.standard_error[name]) / np.max(np.abs(exact.parts[name])) for name in PARTS]
+    return np.concatenate([x.ravel() for x in own]), max(precise)
+
+
+@pytest.mark.parametrize(("algorithm", "time"), [(GradientDescent(0.2), None), (GradientFlow(), None)])
+def test_each_part_of_the_mean(small, algorithm, time):
+    found, precise = pulls(small, algorithm, time)
+    assert precise < 0.25
+    assert np.abs(found).max() < 4 and np.sqrt(np.mean(found**2)) < 1.8
+
+
+@pytest.mark.slow
+def test_fifty_and_more_components():
+    """tanh and gelu, depth 2 to 4, one to three outputs, every algorithm, in time and at the end."""
+    found = [
+        pulls(setting("tanh", 3, 8, 2), GradientDescent(0.2))[0],
+        pulls(setting("tanh", 2, 8, 1), GradientDescent(0.2), 15)[0],
+        pulls(setting("gelu", 3, 8, 1), Momentum(0.05, 0.7), 20)[0],
+        pulls(setting("gelu", 2, 20, 3), Momentum(0.05, 0.7))[0],
+        pulls(setting("tanh", 2, 8, 1), TwoStep(), 2)[0],
+        pulls(setting("tanh", 2, 8, 1), Schedule([0.3, 0.1, 0.2]), 9)[0],
+        pulls(setting("tanh", 4, 8, 1), GradientFlow(), 4.0)[0],
+    ]
+    together = np.concatenate(found)
+    assert len(together) >= 56
+    assert np.abs(together).max() < 4.5
+    assert 0.7 < np.sqrt(np.mean(together**2)) < 1.3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("activation", "depth"), [("tanh", 4), ("gelu", 3)])
+def test_first_order_kernels_on_two_labels(activation, depth):
+    full, kernels, _, _ = setting(activation, depth)
+    for name, value in first_order_kernels(kernels).items():
+        exact = np.asarray(getattr(full, name))
+        np.testing.assert_allclose(value, exact, atol=1e-10 * np.abs(exact).max())
+
+
+def ask(small, **options):
+    _, kernels, y, train = small
+    defaults = {"relative_error": 1e-9, "seconds": 1e-3, "batch": 500}
+    return predict(kernels, y, train, GradientDescent(0.2), method="sampled", **(defaults | options))
+
+
+def test_a_run_is_taken_up_where_it_was_left(small, tmp_path):
+    file = tmp_path / "run.npz"
+    first = ask(small, checkpoint=file)
+    first.mean  # noqa: B018
+    second = ask(small, checkpoint=file)
+    assert second.samples > first.samples
+    numbers = sorted(second.outcomes[0].sums.batches)
+    assert numbers == list(range(len(numbers)))
+    fresh = ask(small)
+    for number in numbers:
+        again = [np.asarray(x) for x in fresh.sampler(None).launch(number)]
+        for x, stored in zip(again, second.outcomes[0].sums.batches[number]):
+            np.testing.assert_array_equal(x, stored)
+    with pytest.raises(NumericError, match="another problem"):
+        ask(small, checkpoint=file, seed=1).mean  # noqa: B018
+    file.write_bytes(b"nothing")
+    with pytest.raises(NumericError, match="no checkpoint"):
+        ask(small, checkpoint=file).mean  # noqa: B018
+
+
+def test_an_interrupted_run_keeps_what_there_is(small, monkeypatch):
+    launch = Sampler.launch
+
+    def interrupted(self, number, device=None):
+        if number == 3:
+            raise KeyboardInterrupt
+        return launch(self, number, device)
+
+    monkeypatch.setattr(Sampler, "launch", interrupted)
+    p = ask(small, seconds=1e9)
+    assert p.samples == 1500 and np.isfinite(p.mean).all() and "interrupted" in " ".join(p.notes)
+
+
+def test_it_stops_at_the_error_asked_for(small):
+    p = ask(small, relative_error=0.5, seconds=1e9)
+    assert p.relative_error <= 0.5 and "the relative error was reached" in " ".join(p.notes)
+    assert p.parts.keys() == {"NTK", "H1", *PARTS} and p.standard_error["NTK"].max() == 0
+
+
+def test_what_cannot_be_sampled_is_refused_in_a_sentence(small):
+    full, kernels, y, train = small
+    X = np.random.default_rng(0).normal(size=(4, 3))
+    for make, words in (
+        (lambda: ask(small, relative_error=0), "above 0"),
+        (lambda: ask(small, steps=3), "no option steps"),
+        (lambda: ask(small, dtype="float16"), "float32 or float64"),
+        (lambda: predict(kernels, y, train, method="fast"), "method is one of"),
+        (lambda: predict(full, y, train, seconds=3), "add method='sampled'"),
+        (lambda: predict(kernels, y, train, StochasticDescent(0.1, [train]), method="sampled"), "schedule of batches"),
+        (lambda: predict(flow("tanh", X, 2), [1.0], [0], method="sampled"), "width"),
+        (lambda: predict(flow("relu", X, 2, 8, tensors="Theta"), [1.0], [0], method="sampled").mean, "jumps"),
+        (lambda: predict(flow("tanh", X, 2, 8, tensors="Theta"), [1.0] * 4, range(4), method="sampled"), "no test"),
+        (lambda: predict(kernels, [np.nan] * 8, train, method="sampled"), "not finite"),
+        (lambda: predict(kernels, [], [], method="sampled"), "train must name"),
+    ):
+        with pytest.raises(NumericError, match=words):
+            make()
