@@ -38,12 +38,25 @@ SHORT = {"H1": "H1", "NTK variance": "ΔNTK", "dNTK": "dNTK", "ddNTK-I": "ddI", 
     "--batches", help='Batches of stochastic descent: rows of DATA from 0, e.g. "0,1;2;0,2", again and again.'
 )
 @click.option("--time", help="Steps (or time of the flow) after which training stops; several with commas.")
-@click.option("--ridge", default=0.0, show_default=True, help="Penalty (ridge/2)|θ - θ_0|²; with --infinite.")
+@click.option(
+    "--ridge", default=0.0, show_default=True, help="Penalty (ridge/2)|θ - θ_0|²; with --infinite or --method sampled."
+)
 @click.option("--rcond", type=float, help="Leave modes below rcond x the largest eigenvalue untrained.")
 @click.option("--infinite", is_flag=True, help="Infinite width only: no 1/n corrections, any activation, large data.")
 @click.option("--covariance", is_flag=True, help="Also the covariance to order 1/n.")
 @click.option("--loss", is_flag=True, help="Also the mean test loss, bias and variance; the test file has the targets.")
 @click.option("--ntk", is_flag=True, help="Also the mean change of the NTK: representation learning.")
+@click.option(
+    "--method",
+    type=click.Choice(["auto", "exact", "sampled"]),
+    default="auto",
+    show_default=True,
+    help="exact: tensors, memory N^4; sampled: draws with standard errors, memory N^2; auto: exact for few inputs.",
+)
+@click.option("--relative-error", default=0.05, show_default=True, help="Sampled: error of the correction to reach.")
+@click.option("--seconds", default=600.0, show_default=True, help="Sampled: time budget; Ctrl-C ends it earlier.")
+@click.option("--seed", default=0, show_default=True, help="Sampled: the draws' seed.")
+@click.option("--checkpoint", type=OUTPUT_FILE, help="Sampled: a file from which the run goes on next time.")
 @click.option("-o", "--output", type=OUTPUT_FILE, help="Write the table as a CSV file.")
 @click.option("--plot", type=OUTPUT_FILE, help="Draw the predictions into a PNG file.")
 @click.option("--json", "as_json", is_flag=True, help="{mean, mean_infinite, covariance_infinite, parts}.")
@@ -69,6 +82,11 @@ def command(
     covariance: bool,
     loss: bool,
     ntk: bool,
+    method: str,
+    relative_error: float,
+    seconds: float,
+    seed: int,
+    checkpoint: Path | None,
     output: Path | None,
     plot: Path | None,
     as_json: bool,
@@ -98,6 +116,11 @@ def command(
         covariance=covariance,
         loss=loss,
         ntk=ntk,
+        method=method,
+        relative_error=relative_error,
+        seconds=seconds,
+        seed=seed,
+        checkpoint=checkpoint,
         output=output,
         plot=plot,
     )

@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from derive.activations import activation as read_activation
 from derive.critical import criticality
@@ -33,6 +33,9 @@ Numbers = list
 """Nested lists of numbers: an array as data."""
 LARGE = 0.25
 """Corrections of this share of the prediction's own size are not small any more."""
+EXACT = 60
+"""Up to so many inputs, training and test, "auto" forms the tensors; 60 inputs take some 3 GB and minutes."""
+METHODS = ("auto", "exact", "sampled")
 
 
 @dataclass(frozen=True)
@@ -53,6 +56,8 @@ class PredictionTable(TableResult):
     covariance: Numbers | None = None
     ntk_change: Numbers | None = None
     test_loss: Mapping[str, float] | None = None
+    standard_error: Mapping[str, Numbers] | None = None
+    """Of the mean and its parts, where they were sampled."""
 
     def to_json(self) -> dict[str, object]:
         found: dict[str, object] = {
@@ -64,6 +69,7 @@ class PredictionTable(TableResult):
         }
         times = list(self.time) if isinstance(self.time, tuple) else self.time
         asked = {"time": times, "covariance": self.covariance, "ntk_change": self.ntk_change}
+        asked["standard_error"] = None if self.standard_error is None else dict(self.standard_error)
         found |= {name: value for name, value in asked.items() if value is not None}
         return found if self.test_loss is None else {**found, "test_loss": dict(self.test_loss)}
 
@@ -80,6 +86,8 @@ class PredictionTable(TableResult):
         spread = np.sqrt(np.maximum(variance, 0.0))
         columns["standard_deviation_infinite"] = np.repeat(spread[:, :, None], shape[2], axis=2)
         columns |= {part: np.reshape(values, shape) for part, values in self.parts.items()}
+        if self.standard_error is not None:
+            columns["standard_error"] = np.reshape(self.standard_error["mean"], shape)
         found = []
         for when, place, k in np.ndindex(shape):
             row: dict[str, float | int | str] = {"time": times[when]} if times else {}
@@ -123,6 +131,11 @@ def predict(
     covariance: bool = False,
     loss: bool = False,
     ntk: bool = False,
+    method: str = "auto",
+    relative_error: float = 0.05,
+    seconds: float = 600.0,
+    seed: int = 0,
+    checkpoint: str | Path | None = None,
     output: str | Path | None = None,
     plot: str | Path | None = None,
 ) -> PredictionTable:
@@ -130,6 +143,10 @@ def predict(
 
     `covariance` and `ntk` add the covariance to order 1/n and the mean change of the NTK; `loss` adds the mean test
     loss per test input, for which the test file has the targets; `output` writes the table as CSV, `plot` a figure.
+
+    `method="sampled"` estimates the 1/n corrections with standard errors in memory N², until `relative_error` of the
+    correction or `seconds` are reached; "exact" forms the tensors, memory N⁴; "auto" is exact for few inputs. A `ridge`
+    is for sampled corrections (and infinite width). `checkpoint` is a file from which a sampled run goes on.
     """
     targets = (target,) if isinstance(target, str) else tuple(target)
     activation = named(activation)
@@ -139,10 +156,21 @@ def predict(
             check_file(place)
     if loss and read.test_targets is None:
         raise DeriveError(f"{test} lacks the column {targets[0]!r}: the loss needs the targets of the test inputs.")
-    if ridge and not infinite:
-        raise DeriveError("The corrections of order 1/n are derived without a ridge: give --infinite with --ridge.")
+    if ridge and not infinite and method != "sampled":
+        raise DeriveError(
+            "The corrections of order 1/n are derived without a ridge: give --infinite or --method sampled with --ridge."
+        )
     if infinite and (covariance or ntk):
         raise DeriveError("The covariance to order 1/n and the NTK's change are of finite width: leave out --infinite.")
+    if method not in METHODS:
+        raise DeriveError(f"--method is one of {', '.join(METHODS)}, not {method!r}.")
+    many = len(read.inputs) > EXACT
+    sampled = not infinite and (method == "sampled" or (method == "auto" and many))
+    if sampled and (covariance or ntk or loss):
+        raise DeriveError(
+            "The covariance to order 1/n, the loss and the NTK's change are exact only: add --method exact, or leave "
+            "them out."
+        )
     import numpy as np
 
     import numeric
@@ -151,7 +179,7 @@ def predict(
     times = None if time is None else decimals(time, "--time")
     if times is not None and len(times) > 1 and loss:
         raise DeriveError("The loss is for one time: give --time one number.")
-    wanted = ["K", "Theta"] if infinite else None
+    wanted = ["K", "Theta"] if infinite or sampled else None
     if not infinite:
         _check_tensors(activation)
         if width is None:
@@ -170,7 +198,14 @@ def predict(
     )
     y = np.squeeze(read.targets, axis=1) if len(targets) == 1 else read.targets
     when = None if times is None else times[0] if len(times) == 1 else list(times)
-    p = numeric.predict(f, y, range(read.count), rule, time=when, rcond=rcond, ridge=ridge)
+    p: Any
+    if sampled:
+        asked = {"relative_error": relative_error, "seconds": seconds, "seed": seed, "checkpoint": checkpoint}
+        p = numeric.predict(
+            f, y, range(read.count), rule, time=when, rcond=rcond, ridge=ridge, method="sampled", **asked
+        )
+    else:
+        p = numeric.predict(f, y, range(read.count), rule, time=when, rcond=rcond, ridge=ridge)
     parts = {"NTK": p.mean_infinite} if infinite else p.parts
     own = {name: np.asarray(getattr(f.parameters, name)) for name in ("C_b", "C_W", "lambda_b", "lambda_W")}
     shown = (f"{name} = {value[0]:.6g}" for name, value in own.items() if np.ptp(value) == 0)
@@ -196,6 +231,7 @@ def predict(
         p.covariance.tolist() if covariance else None,
         p.ntk_change.tolist() if ntk else None,
         _losses(p, read.test_targets, infinite) if loss else None,
+        {name: value.tolist() for name, value in p.standard_error.items()} if sampled else None,
     )
     if output is not None:
         write_file(Path(output), found.to_csv())

@@ -13,9 +13,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from numeric.brackets.calculus import Order, PairPlan
 from numeric.brackets.functions import Functions
-from numeric.brackets.hermite import coefficients, gaussian_weights, half_line
-from numeric.brackets.pairs import correlation, mehler
+from numeric.brackets.pairs import pair_brackets
 from numeric.errors import NumericError
 
 Array = jax.Array
@@ -23,44 +23,30 @@ Orders = tuple[int, ...]
 ENOUGH, LONGEST, RADIUS = 1e-13, 2048, 14.0
 
 
-def _product(functions: Functions, orders: Orders, z: Array) -> Array:
-    value = jnp.ones_like(z)
-    for k in orders:
-        value = value * functions.derivatives(z, k)
-    return value
-
-
 @partial(jax.jit, static_argnums=(0, 1))
-def _alone(functions: Functions, sides: tuple[Orders, ...], scale: Array, nodes: Array, step: Array) -> Array:
-    """<Π σ^(k)> at each input, for each tuple of orders: (sides, N)."""
-    both = jnp.concatenate([nodes, -nodes])
-    z, weights = scale[:, None] * both[None, :], gaussian_weights(both, step)
-    values = {k: functions.derivatives(z, k) for k in sorted({k for side in sides for k in side})}
-    found = []
-    for side in sides:
-        value = jnp.ones_like(z)
-        for k in side:
-            value = value * values[k]
-        found.append(value @ weights)
-    return jnp.stack(found)
+def compiled_pairs(functions: Functions, orders: tuple[Order, ...], plan: PairPlan, K: Array) -> dict[Order, Array]:
+    """`pair_brackets` as one compiled program, for calls from the host."""
+    return pair_brackets(functions, K, orders, plan)
 
 
-@partial(jax.jit, static_argnums=(0, 1, 5))
-def _coefficients(
-    functions: Functions, sides: tuple[Orders, ...], scale: Array, nodes: Array, step: Array, n: int
-) -> Array:
-    """Hermite coefficients of each product: (sides, n, N)."""
-
-    def stacked(z: Array) -> Array:
-        return jnp.concatenate([_product(functions, side, z) for side in sides])
-
-    c = coefficients(stacked, scale, nodes, step, n)
-    return c.reshape(n, len(sides), len(scale)).transpose(1, 0, 2)
+def _hermite(nodes: np.ndarray, n: int) -> np.ndarray:
+    """Normalized Hermite polynomials h_0 ... h_{n-1} times the normal density, (n, nodes)."""
+    rows = np.empty((n, len(nodes)))
+    rows[0] = np.exp(-(nodes**2) / 2) / np.sqrt(2 * np.pi)
+    rows[1] = nodes * rows[0]
+    for k in range(1, n - 1):
+        rows[k + 1] = (nodes * rows[k] - np.sqrt(k) * rows[k - 1]) / np.sqrt(k + 1)
+    return rows
 
 
 @jax.jit
-def _series(rho: Array, c: Array, which: Array) -> Array:
-    return jax.lax.map(lambda pair: mehler(rho, c[pair[0]], c[pair[1]], None, False), which)
+def _series(rho: Array, left: Array, right: Array) -> Array:
+    """Σ_n ρ^n left[n]_a right[n]_b."""
+
+    def horner(total: Array, terms: tuple[Array, Array]) -> tuple[Array, None]:
+        return total * rho + terms[0][:, None] * terms[1][None, :], None
+
+    return jax.lax.scan(horner, jnp.zeros_like(rho), (left, right), reverse=True)[0]
 
 
 def product_pairs(
@@ -68,31 +54,39 @@ def product_pairs(
 ) -> dict[tuple[Orders, Orders], np.ndarray]:
     """{(orders at a, orders at b): (N, N)}; with no orders on one side the average is over the other alone."""
     wanted = sorted(set(groups))
-    diagonal = jnp.maximum(jnp.diagonal(K), 0)
-    rho, scale = correlation(K, diagonal), jnp.sqrt(diagonal)
-    step = min(0.05, 0.25 / max(float(jnp.max(scale)), 1e-300))
-    nodes = jnp.asarray(half_line(step, RADIUS))
+    scale = np.sqrt(np.maximum(np.diagonal(np.asarray(K)), 0.0))
+    size = scale[:, None] * scale[None, :]
+    rho = np.clip(np.divide(np.asarray(K), size, out=np.zeros_like(size), where=size > 0), -1, 1)
+    step = min(0.05, 0.25 / max(float(scale.max()), 1e-300))
+    half = step * (np.arange(int(np.ceil(RADIUS / step))) + 0.5)
+    nodes = np.concatenate([-half[::-1], half])
+    z = jnp.asarray(scale[:, None] * nodes)
+    highest = max(k for group in wanted for side in group for k in side)
+    values = [np.asarray(functions.derivatives(z, k)) for k in range(highest + 1)]
+    density = step * _hermite(nodes, 2)[0]
+
+    def alone(orders: Orders) -> np.ndarray:
+        return np.prod([values[k] for k in orders], axis=0) @ density
+
     sides = tuple(sorted({side for group in wanted if all(group) for side in group}))
-    single = tuple(sorted({first + second for first, second in wanted} | {side * 2 for side in sides}))
-    alone = dict(zip(single, np.asarray(_alone(functions, single, scale, nodes, jnp.asarray(step)))))
-    norms, n = np.stack([alone[side * 2] for side in sides]), 64
+    stacked = np.stack([np.prod([values[k] for k in side], axis=0) for side in sides])
+    norms, n = np.square(stacked) @ density, 64
     while True:
-        c = _coefficients(functions, sides, scale, nodes, jnp.asarray(step), n)
-        left = norms - np.sum(np.square(np.asarray(c)), axis=1)
+        c = np.einsum("nx,sax->sna", step * _hermite(nodes, n), stacked, optimize=True)
+        left = norms - np.sum(np.square(c), axis=1)
         if float(np.max(left / np.max(norms, axis=1, keepdims=True))) < ENOUGH:
             break
         n *= 2
         if n > LONGEST:
             raise NumericError(f"Averages of {functions.name} over two inputs do not converge: scale the inputs down.")
-    once = [(first, second) for first, second in wanted if first and second and first <= second]
-    which = jnp.asarray([[sides.index(first), sides.index(second)] for first, second in once])
     found: dict[tuple[Orders, Orders], np.ndarray] = {}
-    for group, series in zip(once, np.asarray(_series(rho, c, which))):
-        first, second = group
-        found[group] = np.where(np.eye(len(K), dtype=bool), alone[first + second][:, None], series)
-        found[second, first] = found[group].T
     for first, second in wanted:
         if not first or not second:
-            own = alone[first + second]
+            own = alone(first + second)
             found[first, second] = own[:, None] if first else own[None, :]
+        elif first <= second:
+            series = _series(jnp.asarray(rho), jnp.asarray(c[sides.index(first)]), jnp.asarray(c[sides.index(second)]))
+            both = alone(first + second)[:, None]
+            found[first, second] = np.where(np.eye(len(rho), dtype=bool), both, np.asarray(series))
+            found[second, first] = found[first, second].T
     return found

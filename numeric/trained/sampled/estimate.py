@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -42,7 +43,7 @@ class Program:
     count: int
 
 
-Packed = list[tuple[np.ndarray, list[np.ndarray]]]
+Packed = list[tuple[Any, list[Any]]]
 
 
 @jax.jit

@@ -143,32 +143,40 @@ class Forces:
 
     def force(self, c: Contribution, weight: tuple[Array, Sequence[Array]]) -> Array:
         """One contribution's force on the outputs, (S, outputs, inputs)."""
+        return jnp.mean(self.signed(c, weight, False), axis=1)
+
+    def signed(self, c: Contribution, weight: tuple[Array, Sequence[Array]], linear: bool = True) -> Array:
+        """The force for both signs of z, (S, 2, outputs, inputs).
+
+        Where z enters linearly only, and not `linear`, the mean over the sign on an axis of length 1.
+        """
         number, factors = weight
         total: Array | None = None
         for pairing in CUMULANTS[c.product]:
             carrier = c.internal.index(partner(pairing.pairs, c.external[0]))
-            for scale, vectors, bridges in self._moment(c, carrier, factors):
-                value = scale * jnp.mean(self._tensor(pairing, c, vectors, bridges), axis=1)
+            for scale, vectors, bridges in self._moment(c, carrier, factors, linear):
+                value = scale * self.tensor(pairing, c, vectors, bridges, c.external[0])
                 total = value if total is None else total + value
         assert total is not None
-        return number[:, None, None] * total
+        return number[:, None, None, None] * total
 
-    def _moment(self, c: Contribution, carrier: int, factors: Sequence[Array]) -> Iterator[Placed]:
+    def _moment(self, c: Contribution, carrier: int, factors: Sequence[Array], linear: bool) -> Iterator[Placed]:
         """What stands for the errors' moment: drawn errors where there are no legs, else targets and bridges."""
         if set(c.kinds) == {"e"}:
             vectors = {}
             for slot in range(len(c.kinds)):
                 errors = self.draw.errors if slot == carrier else self.draw.mixed
-                vectors[slot] = self._vector(c, slot, errors, factors)
+                vectors[slot] = self.vector(c, slot, errors, factors)
             yield 1.0, vectors, {}
             return
+        own = -self.draw.errors if linear else self.theory.y
         for term in MOMENTS[c.kinds][carrier]:
             assert not term.kernels and all(component == "i" for _, component in term.targets)
-            vectors = {slot: self._vector(c, slot, self.theory.y, factors) for slot, _ in term.targets}
-            bridges = {pair: self._factor(c, pair, factors) for pair in term.deltas}
+            vectors = {slot: self.vector(c, slot, own, factors) for slot, _ in term.targets}
+            bridges = {pair: self.factor(c, pair, factors) for pair in term.deltas}
             yield term.sign * len(self.theory.y) ** term.loops, vectors, bridges
 
-    def _factor(self, c: Contribution, slots: Sequence[int], factors: Sequence[Array]) -> Array:
+    def factor(self, c: Contribution, slots: Sequence[int], factors: Sequence[Array]) -> Array:
         """The weight's factors on the modes of these slots: (S, 1, 1, M)."""
         own = [factors[c.modes.index(slot)] for slot in slots if slot in c.modes]
         value = own[0]
@@ -176,17 +184,22 @@ class Forces:
             value = value * other
         return value[:, None, None, :]
 
-    def _vector(self, c: Contribution, slot: int, modes: Array, factors: Sequence[Array]) -> Array:
-        return (modes * self._factor(c, (slot,), factors)) @ self.theory.U.T
+    def vector(self, c: Contribution, slot: int, modes: Array, factors: Sequence[Array]) -> Array:
+        return (modes * self.factor(c, (slot,), factors)) @ self.theory.U.T
 
-    def _tensor(
+    def tensor(
         self,
         pairing: Pairing,
         c: Contribution,
         vectors: Mapping[int, Array],
         bridges: Mapping[tuple[int, int], Array],
+        open_slot: int,
+        outside: Array | None = None,
     ) -> Array:
-        """One tensor with vectors on slots and functions of the training NTK between slots, by all hidden layers."""
+        """One tensor with vectors on internal slots, functions of the training NTK between them; by all hidden layers.
+
+        One external slot stays open; `outside` is a vector on the first, if that is another one.
+        """
         axis = {slot: pairing.order.index(slot) for slot in range(4)}
         placed: list[Array | None] = [None] * 4
         for slot, vector in vectors.items():
@@ -195,7 +208,9 @@ class Forces:
             Edge(axis[c.internal[a]], axis[c.internal[b]], *(self._across(factor),) * 2)
             for (a, b), factor in bridges.items()
         ]
-        root = axis[c.external[0]]
+        if outside is not None:
+            placed[axis[c.external[0]]] = outside
+        root = axis[open_slot]
         total: Array | None = None
         for layer, share in enumerate(self.theory.shares):
             value = share * self._at(layer, CONTRACTIONS[pairing.tensor], placed, joined, root)

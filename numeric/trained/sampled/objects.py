@@ -24,7 +24,10 @@ Activities = Mapping[int, Array]
 Brackets = Mapping[tuple[int, int], Array]
 Place = tuple[str, tuple[int, int]]
 """A kind of pair, and the labels of the output's pair (0, 1) where it sits."""
-HIGHEST = max(max(s.orders) for m in PAIRS.values() for s in (*m.sources, *m.steps))
+HIGHEST = max(
+    max(k for m in PAIRS.values() for source in m.sources for k in source.orders),
+    max(k for m in PAIRS.values() for step in m.steps for k in step.orders),
+)
 
 
 @jax.tree_util.register_dataclass
@@ -191,7 +194,7 @@ def drawn_pieces(
                 ends = (_times(left, number * first), _times(right, second))
                 if origin.theta:
                     edge = layers[0].Theta if edge is None else edge * layers[0].Theta
-            found.append(Made(*ends, edge))
+            found.append(Made(ends[0], ends[1], edge))
     return found
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -27,7 +27,8 @@ from numeric.trained.projectors import Projectors
 from numeric.trained.sampled.advice import advice
 from numeric.trained.sampled.estimate import TOTAL, Program, Sampler, chosen_batch, known_devices, part_names
 from numeric.trained.sampled.run import Goal, Outcome, identity_of, run
-from numeric.trained.sampled.setting import theory_of
+from numeric.trained.sampled.setting import refuse, theory_of
+from numeric.trained.sampled.spread import SpreadProgram, SpreadSampler, exact_part, spread_weights
 from numeric.trained.sampled.times import Evolution, mixture
 from numeric.trained.sampled.two_labels import first_order_kernels
 from numeric.trained.signals import Times
@@ -91,6 +92,7 @@ class SampledPrediction:
 
     def check(self) -> None:
         """Refuse what has no sampled prediction, before any work."""
+        refuse(self.flow)
         if self.algorithm.masks(len(self.kernel.train)) is not None:
             raise NumericError("Sampled predictions are not for a schedule of batches, whose steps share no modes.")
         if self.kernel.ridge and self.algorithm.preconditions:
@@ -207,6 +209,34 @@ class SampledPrediction:
                 f"prediction itself, so that first order says nothing; {self.advice.remedy}."
             )
         return np.asarray(sum(self.parts.values()))
+
+    @cached_property
+    def _spread(self) -> tuple[np.ndarray, np.ndarray]:
+        """n × the variance's correction and its standard error, as many batches as the mean took: (n_L, N_test)."""
+        if self.time is not None or self.algorithm.own_ntk:
+            raise NumericError("Variances at order 1/n are sampled at the end of training, and not for two steps.")
+        (outcome,), own = self.outcomes, self.sampler(None)
+        residual = self.kernel.evolution(self.algorithm, None, inputs=self.test)
+        program = SpreadProgram(own.program.theory, own.program.ahead, own.program.count)
+        weights = partial(spread_weights, own.evolution, own.mixture, self.options.seed, own.program.count, self._dtype)
+        batches = SpreadSampler(program, weights, self.options.seed)
+        sums = [batches.launch(number) for number in sorted(outcome.sums.batches)]
+        samples = own.program.count * len(sums)
+        mean, square = (np.sum([found[k] for found in sums], axis=0) / samples for k in range(2))
+        error = np.sqrt(np.maximum(square - mean**2, 0.0) / max(samples - 1, 1))
+        return mean + exact_part(self.kernel, residual, self._kernels), error
+
+    @cached_property
+    def variance(self) -> np.ndarray:
+        """The variances of the test outputs over networks to order 1/n, at the end of training."""
+        infinite = np.maximum(np.diagonal(self.covariance_infinite), 0.0)
+        correction = self._shaped([self._spread[0]])
+        return correction + (infinite if self.kernel.y.ndim == 1 else infinite[:, None])
+
+    @property
+    def variance_error(self) -> np.ndarray:
+        """The standard error of `variance`."""
+        return self._shaped([self._spread[1]])
 
     @cached_property
     def advice(self) -> Any:

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from numeric.brackets import Functions, make_pair_plan
-from numeric.brackets.pairs import compiled_pairs
+from numeric.brackets.products import compiled_pairs
 from numeric.errors import NumericError
 from numeric.generated.adjoint import CONTRACTIONS, PAIRS
 from numeric.trained.infinite import KernelPrediction
@@ -24,8 +24,8 @@ def source_orders() -> set[tuple[int, int]]:
     return {source.orders for kind in reached for source in PAIRS[kind].sources}
 
 
-def theory_of(flow: Any, kernel: KernelPrediction, dtype: Any = jnp.float64) -> Theory:
-    """The theory on the inputs of a flow that keeps K and Theta of all layers."""
+def refuse(flow: Any) -> None:
+    """One sentence for a network whose corrections cannot be sampled."""
     if flow.skip is not None:
         raise NumericError("Sampled predictions are for networks without skip connections.")
     functions: Functions = flow.activation.FUNCTIONS
@@ -33,6 +33,12 @@ def theory_of(flow: Any, kernel: KernelPrediction, dtype: Any = jnp.float64) -> 
         raise NumericError(f"The mean at order 1/n does not exist for {functions.name}, whose derivative jumps.")
     if flow.depth < 2:
         raise NumericError("A network without hidden layers has no corrections in 1/n.")
+
+
+def theory_of(flow: Any, kernel: KernelPrediction, dtype: Any = jnp.float64) -> Theory:
+    """The theory on the inputs of a flow that keeps K and Theta of all layers."""
+    refuse(flow)
+    functions: Functions = flow.activation.FUNCTIONS
     orders = tuple(sorted(set(needed_orders()) | source_orders()))
     layers = []
     for number in range(1, flow.depth):

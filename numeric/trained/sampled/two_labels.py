@@ -17,8 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from numeric.brackets import Functions, make_pair_plan
-from numeric.brackets.pairs import compiled_pairs
-from numeric.brackets.products import product_pairs
+from numeric.brackets.products import compiled_pairs, product_pairs
 from numeric.evaluation.layer import layer_values, needed
 from numeric.subscripts import AXES, Step, Steps
 

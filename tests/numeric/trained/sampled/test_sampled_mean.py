@@ -143,3 +143,30 @@ def test_what_cannot_be_sampled_is_refused_in_a_sentence(small):
     ):
         with pytest.raises(NumericError, match=words):
             make()
+
+
+def test_a_hopeless_correction_is_refused_with_advice(small):
+    """The correction is cubic in the targets, the prediction linear."""
+    _, kernels, y, train = small
+    p = predict(
+        kernels, 100 * y, train, GradientDescent(0.2), method="sampled", batch=500, relative_error=1e-9, seconds=1e-3
+    )
+    assert p.correction_size > 10
+    with pytest.raises(NumericError, match=r"says nothing; a (ridge|width) of about"):
+        p.mean  # noqa: B018
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("depth", "outputs"), [(2, 1), (3, 2)])
+def test_variances_at_the_end_of_training(depth, outputs):
+    full, kernels, y, train = setting(depth=depth, outputs=outputs)
+    p = predict(kernels, y, train, GradientDescent(0.2), method="sampled", relative_error=1e-9, seconds=1e-3, batch=500)
+    sampler, (outcome,) = p.sampler(None), p.outcomes
+    for number in range(max(outcome.sums.batches) + 1, 40):
+        outcome.sums.add(number, tuple(np.asarray(x) for x in sampler.launch(number)))
+    covariance = predict(full, y, train, GradientDescent(0.2)).covariance
+    exact = np.diagonal(covariance) if outputs == 1 else np.einsum("iixx->xi", covariance)
+    found = (p.variance - exact) / p.variance_error
+    assert np.abs(found).max() < 4
+    infinite = np.diagonal(p.covariance_infinite).reshape(exact.shape[0], *[1] * (exact.ndim - 1))
+    assert np.max(p.variance_error) < 0.5 * np.max(np.abs(exact - infinite))
