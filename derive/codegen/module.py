@@ -83,7 +83,7 @@ def adjoint_module() -> str:
     names = "Contraction, MomentTerm, PairMap, PairSource, PairStep"
     body = f"from numeric.contributions import {names}\n\n{adjoint_source()}"
     title = "The adjoint recursions: each tensor as a product of maps on its two pairs, and what errors contribute."
-    return _header(title, [], body, foreign=False)
+    return header(title, [], body, foreign=False)
 
 
 def functionals_module() -> str:

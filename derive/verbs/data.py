@@ -68,8 +68,9 @@ class PredictionTable(TableResult):
             "notes": list(self.notes),
         }
         times = list(self.time) if isinstance(self.time, tuple) else self.time
-        asked = {"time": times, "covariance": self.covariance, "ntk_change": self.ntk_change}
-        asked["standard_error"] = None if self.standard_error is None else dict(self.standard_error)
+        errors = None if self.standard_error is None else dict(self.standard_error)
+        asked: dict[str, object] = {"time": times, "covariance": self.covariance, "ntk_change": self.ntk_change}
+        asked["standard_error"] = errors
         found |= {name: value for name, value in asked.items() if value is not None}
         return found if self.test_loss is None else {**found, "test_loss": dict(self.test_loss)}
 
@@ -158,7 +159,7 @@ def predict(
         raise DeriveError(f"{test} lacks the column {targets[0]!r}: the loss needs the targets of the test inputs.")
     if ridge and not infinite and method != "sampled":
         raise DeriveError(
-            "The corrections of order 1/n are derived without a ridge: give --infinite or --method sampled with --ridge."
+            "The corrections of order 1/n are derived without a ridge: give --infinite or --method sampled with it."
         )
     if infinite and (covariance or ntk):
         raise DeriveError("The covariance to order 1/n and the NTK's change are of finite width: leave out --infinite.")

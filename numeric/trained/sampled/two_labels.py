@@ -104,7 +104,7 @@ def first_order_kernels(flow: Any) -> dict[str, np.ndarray]:
     orders = {pattern: tuple(int(digit) for digit in pattern) for pattern in (*pairs, *quads)}
     groups = {_grouped(orders[quad], "".join(labels)) for quad in quads for labels in product("ab", repeat=4)}
     for layer in range(2, flow.depth + 1):
-        values = {k: float(v) for k, v in layer_values(flow.parameters, flow.widths, layer).items()}
+        values: Any = {k: float(v) for k, v in layer_values(flow.parameters, flow.widths, layer).items()}
         below = flow.layer(layer - 1)
         K = jnp.asarray(below.K)
         plan = make_pair_plan(functions, np.asarray(K), max(max(orders[p]) for p in pairs))
