@@ -25,6 +25,7 @@ from numeric.empirical.structured import StructuredModel
 from numeric.errors import NumericError
 from numeric.shapes import TangentKernel
 
+Inputs = Array | np.ndarray
 MEMORY = 1e9
 """Default budget in bytes for what is held at once besides the parameters and the answer."""
 METHODS = ("structured", "jacobian", "products")
@@ -35,10 +36,10 @@ COPIES = 3
 def empirical_ntk(
     apply: Apply,
     params: Params,
-    X: Array,
+    X: Inputs,
     rates: Params | None = None,
     *,
-    X2: Array | None = None,
+    X2: Inputs | None = None,
     method: str = "auto",
     memory: float = MEMORY,
 ) -> TangentKernel:
@@ -69,29 +70,31 @@ def empirical_ntk(
 
 
 def ntk_vector_product(
-    apply: Apply, params: Params, X: Array, vector: Array, rates: Params | None = None, *, X2: Array | None = None
+    apply: Apply, params: Params, X: Inputs, vector: Array, rates: Params | None = None, *, X2: Inputs | None = None
 ) -> Array:
     """H(X, X2) times a vector in the shape of the outputs on X2, by one backward and one forward pass.
 
     Nothing larger than the parameters and the activations is held; the model may mix its inputs.
     """
-    other = X if X2 is None else X2
+    X = jnp.asarray(X)
+    other = X if X2 is None else jnp.asarray(X2)
     out, pull = jax.vjp(lambda p: apply(p, other), params)
     if jnp.shape(vector) != out.shape:
         raise NumericError(f"the vector must have the shape of the outputs, {out.shape}, not {jnp.shape(vector)}")
     (gradient,) = pull(jnp.asarray(vector, out.dtype))
     flat, unravel = ravel_pytree(gradient)
     direction = unravel(flat_rates(params, rates) * flat)
-    return jax.jvp(lambda p: apply(p, X), (params,), (direction,))[1]
+    here = X
+    return jax.jvp(lambda p: apply(p, here), (params,), (direction,))[1]
 
 
 def pseudo_ntk(
     apply: Apply,
     params: Params,
-    X: Array,
+    X: Inputs,
     rates: Params | None = None,
     *,
-    X2: Array | None = None,
+    X2: Inputs | None = None,
     memory: float = MEMORY,
 ) -> TangentKernel:
     """The NTK of the sum of all O outputs over sqrt(O): (inputs, inputs2), O^2 times smaller than the NTK.

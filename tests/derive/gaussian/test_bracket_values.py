@@ -128,7 +128,7 @@ def test_exponential_growth():
     [
         (-1, "negative"),
         (float("nan"), "finite"),
-        ("one", "not a number"),
+        ("one", "Unknown name 'one'"),
         ([[1, 2], [2, 1]], "1 x 1"),
         (None, "numeric K"),
     ],
