@@ -50,7 +50,7 @@ class EnclosedPoint:
         assert point.activation is not None
         self.point, self.activation = point, point.activation
         if point.at_zero:
-            self.K_star, self.C_W, self.C_b = (constant_ball(sp.sympify(x)) for x in (0, C_W, C_b))
+            self.K_star, self.C_W, self.C_b = (constant_ball(sp.sympify(x, strict=True)) for x in (0, C_W, C_b))
         else:
             near = constant_ball(sp.N(point.K_star, DIGITS))
             self.K_star, self.C_W, self.C_b = point_balls(

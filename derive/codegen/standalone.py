@@ -114,7 +114,7 @@ def standalone_module(definition: str | sp.Expr | Activation) -> str:
 
 def _body(sigma: Activation, admitted: Admitted) -> str:
     names, wanted = list(admitted.equations), sorted(admitted.brackets, key=str)
-    kinks = sorted({sp.sympify(k) for k in sigma.kinks}, key=float)
+    kinks = sorted({sp.sympify(k, strict=True) for k in sigma.kinks}, key=float)
     rows: dict[sp.Expr, int] = {}
     sums = []
     for bracket in wanted:

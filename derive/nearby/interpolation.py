@@ -112,7 +112,10 @@ def interpolation_variance() -> sp.Expr:
     places, total = (e, 1, -1), sp.S.Zero
     for i, j in itertools.product(range(3), repeat=2):
         kernel = sp.Add(
-            *(order**n * along_line("K", (sp.sympify(places[i]), sp.sympify(places[j])), n) for n in (0, 2, 4))
+            *(
+                order**n * along_line("K", (sp.sympify(places[i], strict=True), sp.sympify(places[j], strict=True)), n)
+                for n in (0, 2, 4)
+            )
         )
         total += weights[i] * weights[j] * kernel.xreplace(known)
     names = {c: sp.Dummy() for c in sp.expand(total).atoms(Component)}
