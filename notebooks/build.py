@@ -103,7 +103,7 @@ def shown(book: nbformat.NotebookNode) -> list[tuple[int, str, bool]]:
         for output in cell.get("outputs", []):
             data = output.get("data", {})
             if FIGURE in data:
-                found.append((position, json.dumps(data[FIGURE]), False))
+                found.append((position, json.dumps(data[FIGURE], sort_keys=True), False))
             elif text := output.get("text", data.get("text/plain")):
                 found.append((position, text, True))
     return found

@@ -13,6 +13,7 @@ are the equations of Simon et al.: sum_i L_i + ridge/kappa = n and E_0 = n/(n - 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -40,12 +41,12 @@ class LearnabilityPrediction:
     overfitting: float
     points: float  # M, infinite on a continuous space
 
-    def learnability(self, coefficients: Array) -> float:
+    def learnability(self, coefficients: Array | Sequence[float]) -> float:
         """Mean L(f) of a target with squared weight v_i^2 in each mode (or level)."""
         weights = np.asarray(coefficients, float) ** 2
         return float(weights @ self.learnabilities / weights.sum())
 
-    def mse(self, coefficients: Array, noise: float = 0.0) -> float:
+    def mse(self, coefficients: Array | Sequence[float], noise: float = 0.0) -> float:
         """Mean squared error of the fit against the clean target, averaged over all points of the space.
 
         `coefficients` are the target's v_i (for a level of several modes: the root of the sum of their squares);
@@ -66,7 +67,11 @@ class LearnabilityPrediction:
 
 
 def learnability(
-    eigenvalues: Array, samples: int, ridge: float = 0.0, multiplicities: Array | None = None, tail: float | None = None
+    eigenvalues: Array | Sequence[float],
+    samples: int,
+    ridge: float = 0.0,
+    multiplicities: Array | Sequence[float] | None = None,
+    tail: float | None = None,
 ) -> LearnabilityPrediction:
     """Predict how much of each eigenmode kernel regression on `samples` random points learns.
 
