@@ -28,7 +28,7 @@ class NetworkKernel:
     """
 
     copies = 64
-    """Arrays of a block's size that its evaluation holds, measured from above."""
+    """Arrays of a block's size that its evaluation may hold: a cautious guess, not a measurement."""
 
     def __init__(
         self,

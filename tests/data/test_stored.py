@@ -34,6 +34,7 @@ def test_makers_and_checks_exist(entry: dict) -> None:
         assert callable(getattr(recheck, entry["check"]))
 
 
+@pytest.mark.slow
 def test_a_changed_number_is_seen(monkeypatch, tmp_path) -> None:
     rows = json.loads((Path(__file__).parent / "brackets" / "pairs.json").read_text())
     changed = [[*row[:-1], row[-1][:-6] + "123456"] for row in rows]

@@ -190,7 +190,10 @@ def test_four_labels():
     assert abs(float(value(parse_bracket("s0 s1 s2 s3"), "tanh", K, 4)) / wanted - 1) < 1e-4
 
 
-@pytest.mark.parametrize("sharpness, centre, kernel", [(10**6, "0.3", 1), (1, "200", 10**4), (10**8, "-1.7", 2)])
+@pytest.mark.parametrize(
+    "sharpness, centre, kernel",
+    [(10**6, "0.3", 1), (1, "200", 10**4), pytest.param(10**8, "-1.7", 2, marks=pytest.mark.slow)],
+)
 def test_narrow_features_are_not_overlooked(sharpness, centre, kernel):
     """<f f> for f = exp(-a (z - c)^2): the density of N(0, K + 1/(4a)) at c, times sqrt(pi/(2a))."""
     formula = f"exp(-{sharpness}*(z - ({round(float(centre) * 10)}/10))**2)"

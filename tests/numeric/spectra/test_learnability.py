@@ -24,8 +24,8 @@ def network_ntk(activation, depth):
     return dict(zip(1 - 2 * np.arange(DIMENSION + 1) / DIMENSION, np.asarray(f.Theta)[0]))
 
 
-@pytest.mark.parametrize("depth", [2, 5])
-@pytest.mark.parametrize("activation", ["relu", "tanh"])
+@pytest.mark.parametrize("depth", [pytest.param(2, marks=pytest.mark.slow), 5])
+@pytest.mark.parametrize("activation", [pytest.param("relu", marks=pytest.mark.slow), "tanh"])
 def test_network_kernels_on_the_hypercube(activation, depth):
     """Mean learnability of each mode and the test error of a target, with and without ridge and noise.
 

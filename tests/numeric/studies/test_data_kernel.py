@@ -11,6 +11,7 @@ import derive
 from derive.cli import group
 from derive.errors import DeriveError
 from numeric import flow
+from numeric.evaluation.rectangle import NetworkKernel
 from numeric.studies.data_kernel import data_kernel, fit_data
 from numeric.trained.kernel_regression import KernelRegression, ridge_path
 from numeric.trained.look_ahead import expected_change
@@ -82,7 +83,13 @@ def _own(found):
     return {name: tuple(values) for name, values in found["parameters"].items()}
 
 
-def test_many_inputs_are_fitted_with_blocks():
+@pytest.fixture
+def small_budgets(monkeypatch):
+    """Forty inputs stand for forty thousand: what a block needs besides itself is not counted."""
+    monkeypatch.setattr(NetworkKernel, "copies", 4)
+
+
+def test_many_inputs_are_fitted_with_blocks(small_budgets):
     source = data_kernel("erf", X, 2, "K", 2)
     direct = fit_data(source, X, Y, T, ridge=0.01)
     free = fit_data(source, X, Y, T, ridge=0.01, memory=3e4)
@@ -129,7 +136,7 @@ def test_expected_change_over_classes_is_the_mean_over_labels():
     assert np.allclose(expected_change(fit, *given, probabilities=p), np.sqrt(square), rtol=1e-10)
 
 
-def test_for_people_and_mistakes(files):
+def test_for_people_and_mistakes(files, small_budgets):
     data, test, pool = files
     both = ["--target", "u", "--target", "v"]
     done = CliRunner().invoke(group, ["kernel", data, *both, "--test", test, "--candidates", pool])
