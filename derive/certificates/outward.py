@@ -30,7 +30,7 @@ def decimals(ball: arb) -> Interval:
 
     >>> import flint
     >>> decimals(flint.arb("0.5", "1e-5"))
-    ('0.49999', '0.5000101')
+    ('0.49998999', '0.50001001')
     """
     low, high = ends(ball)
     spread = high - low or max(abs(low), abs(high)) * Fraction(1, 10**40)

@@ -11,7 +11,7 @@ pair at layer l+1 to those that multiply pairs at layer l.
 >>> [str(kind) for kind in kinds("R")]
 ['H20', '11']
 >>> [str(step) for step in pair_maps()[kinds("P")[0]].steps]
-['C_W <s1'' s2> 11 at 11', 'C_W <s1'' s2> 20 at 11', 'C_W <s1' s2'> 20 at 12']
+["C_W <s1'' s2> 11 at 11", "C_W <s1'' s2> 20 at 11", "C_W <s1' s2'> 20 at 12"]
 """
 
 from __future__ import annotations

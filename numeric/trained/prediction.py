@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Literal, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -242,7 +242,7 @@ def predict(
     rcond: float | None = None,
     ridge: float = 0.0,
     method: Literal["sampled"],
-    **options: Any,
+    **options: object,
 ) -> SampledPrediction: ...
 @overload
 def predict(
@@ -255,7 +255,7 @@ def predict(
     rcond: float | None = None,
     ridge: float = 0.0,
     method: str,
-    **options: Any,
+    **options: object,
 ) -> Prediction | SampledPrediction: ...
 def predict(
     flow: Flow,
@@ -267,7 +267,7 @@ def predict(
     rcond: float | None = None,
     ridge: float = 0.0,
     method: str = "exact",
-    **options: Any,
+    **options: object,
 ) -> Prediction | SampledPrediction:
     """Predict the ensemble of networks trained on the inputs `train` of the flow with targets y (MSE loss).
 

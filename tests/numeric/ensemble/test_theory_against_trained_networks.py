@@ -97,7 +97,7 @@ def test_covariance_of_trained_networks(prediction):
     values = scale * (np.array([r["covariance"]["value"] for r in chosen]) - outputs * prediction.covariance_infinite)
     errors = scale * np.array([r["covariance"]["error"] for r in chosen])
     fit = extrapolate(n, values, errors, order=1)
-    expected = prediction.covariance - outputs * prediction.covariance_infinite
+    expected = prediction.plain("covariance") - outputs * prediction.covariance_infinite
     pulls = (fit.limit - expected) / fit.error
     assert np.abs(pulls).max() < 4.5
     assert np.linalg.norm(fit.error) < np.linalg.norm(expected)
