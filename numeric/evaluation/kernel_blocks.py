@@ -34,12 +34,11 @@ from numeric.evaluation.inputs import (
     read_parameters,
     read_widths,
 )
-from numeric.evaluation.layer import Tensors, first_kernel, needed
+from numeric.evaluation.layer import Tensors, combine_pairs, first_kernel, needed
 from numeric.evaluation.layers import Run
 from numeric.progress import progress_bar
 from numeric.runtime import check_process
 from numeric.subscripts import Values as LayerValues
-from numeric.subscripts import View
 
 MEMORY = 8e9
 TOLERANCE = 1e-13
@@ -215,7 +214,7 @@ class _Blocks:
         with np.errstate(all="ignore"):
             found = host_rectangle(self.run.functions, plan, tuple(wanted.values()), Rectangle(a, b, below["K"], same))
             own = {key: found[order] for key, order in wanted.items()}
-            return _advance(self.table, self.run.numbers(layer), own, below)
+            return combine_pairs(self.table.steps, NAMES, self.run.numbers(layer), below, own)
 
     def with_close_inputs(
         self, x: np.ndarray, y: np.ndarray, gap: np.ndarray, a: np.ndarray, b: np.ndarray, tensors: Tensors
@@ -281,15 +280,10 @@ def _variances(run: Run, X: np.ndarray) -> np.ndarray:
         found: Any = at_single_inputs(run.functions, plan, tuple(wanted.values()), out[-1])
         own = {key: found[order][:, None] for key, order in wanted.items()}
         with np.errstate(all="ignore"):
-            diagonal = _advance(Table(run.steps), run.numbers(layer), own, diagonal)
+            diagonal = combine_pairs(run.steps, NAMES, run.numbers(layer), diagonal, own)
         run.check(diagonal, layer)
         out.append(diagonal["K"][:, 0])
     return np.stack(out)
-
-
-def _advance(table: Table, values: LayerValues, found: dict[str, jax.Array], tensors: Tensors) -> Tensors:
-    s, t = ({key: View(array, 2) for key, array in arrays.items()} for arrays in (found, tensors))
-    return {name: table.steps[name].advance(values, s, {}, t) for name in NAMES}
 
 
 def _orders(table: Table) -> dict[str, Order]:
@@ -314,7 +308,7 @@ def _rectangle_step(functions: Functions, table: Table) -> Callable[..., Tensors
     ) -> Tensors:
         pairs = Rectangle(a, b, tensors["K"], same)
         found = plan.rectangle(functions, tuple(wanted.values()), pairs, False)
-        return _advance(table, values, {key: found[order] for key, order in wanted.items()}, tensors)
+        return combine_pairs(table.steps, NAMES, values, tensors, {key: found[order] for key, order in wanted.items()})
 
     return step
 

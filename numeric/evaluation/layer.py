@@ -93,6 +93,18 @@ def combine(
     return out
 
 
+def combine_pairs(
+    steps: Steps,
+    names: tuple[str, ...],
+    values: Values,
+    tensors: Mapping[str, jax.Array],
+    pairs: Mapping[str, jax.Array],
+) -> Tensors:
+    """The recursions of K and Theta for whatever rows and columns the brackets are of."""
+    s, t = ({key: View(array, 2) for key, array in arrays.items()} for arrays in (pairs, tensors))
+    return {name: steps[name].advance(values, s, {}, t).astype(tensors["K"].dtype) for name in names}
+
+
 def combine_rows(
     steps: Steps,
     names: tuple[str, ...],

@@ -23,9 +23,9 @@ def erf(K):
 
 
 @pytest.mark.parametrize("name, brackets", [("relu", relu), ("erf", erf)])
-@pytest.mark.parametrize("scale", [1.0, 30.0])
-def test_against_closed_recursions(name, brackets, scale):
-    X = scale * np.random.default_rng(0).normal(size=(20, 6))
+@pytest.mark.parametrize("scale, size", [(1.0, 20), (30.0, 20), (1.0, 300)])  # one tile, and three that are cut
+def test_against_closed_recursions(name, brackets, scale, size):
+    X = scale * np.random.default_rng(0).normal(size=(size, 6))
     gram = X @ X.T / 6
     K, Theta = C_B[0] + C_W[0] * gram, RATES["lambda_b"][0] + RATES["lambda_W"][0] * gram
     for layer in range(1, 4):
@@ -35,9 +35,10 @@ def test_against_closed_recursions(name, brackets, scale):
     f = flow(name, X, 4, WIDTHS, C_b=C_B, C_W=C_W, **RATES, tensors="Theta", layers="last")
     np.testing.assert_allclose(f.K, K, rtol=2e-8)  # the arccos above loses half the digits on the diagonal
     np.testing.assert_allclose(f.Theta, Theta, rtol=2e-7)
-    apart = ~np.eye(20, dtype=bool)
+    apart = ~np.eye(size, dtype=bool)
     np.testing.assert_allclose(np.asarray(f.K)[apart], K[apart], rtol=1e-12)
     np.testing.assert_allclose(np.asarray(f.Theta)[apart], Theta[apart], rtol=1e-12)
+    assert np.array_equal(f.Theta, np.asarray(f.Theta).T)
 
 
 def test_large_variance_of_gelu_gives_way_to_plans():
