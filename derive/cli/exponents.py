@@ -26,6 +26,8 @@ from derive.cli.parameters import ACTIVATION_OR_GENERIC
 @click.option("--plateau", is_flag=True, help="Half-stable activations: K stays at K*, exact polynomials in l.")
 @click.option("--C-b", "C_b", default=None, help="With --C-W: the exponential behaviour off criticality instead.")
 @click.option("--C-W", "C_W", default=None, help="With --C-b: the exponential behaviour off criticality instead.")
+@click.option("--layer", type=click.Choice(("mlp", "residual")), default="mlp", help="The layer's definition.")
+@click.option("--skip", metavar="XI", help="With --layer residual: z' = XI z + b + W sigma(z).")
 @click.option("--latex", is_flag=True, help="Tables for a paper (booktabs), in LaTeX.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(
@@ -37,6 +39,8 @@ def command(
     plateau: bool,
     C_b: str | None,
     C_W: str | None,
+    layer: str,
+    skip: str | None,
     latex: bool,
     as_json: bool,
 ) -> None:
@@ -53,6 +57,7 @@ def command(
         derive exponents tanh --lambda-b 0
         derive exponents gelu --plateau
         derive exponents tanh --C-b 0.1 --C-W 1.5
+        derive exponents tanh --layer residual --skip 4/5
     """
     question: dict[str, Any] = {
         "activation": activation,
@@ -63,6 +68,8 @@ def command(
         "plateau": plateau,
         "C_b": C_b,
         "C_W": C_W,
+        "layer": layer,
+        "skip": skip,
     }
     if latex:
         click.echo(ask_latex("exponents", **question))
@@ -86,6 +93,8 @@ def _show(data: dict[str, Any]) -> None:
             _show_finite(console, data["finite_depth"])
         console.print("\nAt infinite depth", style="bold")
     _show_table(console, data)
+    if "finite_depth" in data and "plateau" not in data:
+        _show_finite(console, data["finite_depth"])
 
 
 def _show_table(console: Any, data: dict[str, Any]) -> None:
@@ -113,8 +122,9 @@ def _show_table(console: Any, data: dict[str, Any]) -> None:
         logs = str(entry["log_power"]) if entry["exponent"] else "-"
         cells = (_number(entry["exponent"]), logs, _number(entry["coefficient"]))
         ratios.add_row(entry["ratio"].replace("n ", "").replace("(n)", "1"), *cells)
-    console.print("Dimensionless ratios:")
-    console.print(ratios)
+    if data["ratios"]:
+        console.print("Dimensionless ratios:")
+        console.print(ratios)
     console.print("A tensor behaves as coefficient * l^(-exponent) * log(l)^(log power).")
 
 

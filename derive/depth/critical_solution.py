@@ -206,10 +206,10 @@ def meaning(constant: str) -> Words:
 class ConstantSolution:
     """A kernel that stays: exact polynomials in l, or series where the learning rates are no polynomials."""
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: Problem, equations: Mapping[str, sp.Expr] | None = None) -> None:
         assert problem.activation is not None
         self.problem = problem
-        self.admitted = admit(network_equations(), problem.activation)
+        self.admitted = admit(equations or network_equations(), problem.activation)
         self.kernel = symbols.K if problem.universality_class == "scale-invariant" else problem.point.K_star
         self.values = {b: self._value(b) for b in self.admitted.brackets}
         self.constants = layer_parameters(problem.C_b, problem.C_W)

@@ -62,6 +62,8 @@ class ExponentTable(Result):
     plateau: ExponentTable | None = None
     finite: ExactFlow | None = None
     p_perp_ball: tuple[str, str] | None = None
+    skip: sp.Expr | None = None
+    """Of residual layers."""
 
     @property
     def p_0(self) -> sp.Expr | None:
@@ -80,6 +82,7 @@ class ExponentTable(Result):
             "tensors": {name: tensor.row() for name, tensor in self.tensors.items()},
             "ratios": {name: ratio.to_json() for name, ratio in self.ratios.items()},
             "notes": [str(note) for note in self.notes],
+            **({} if self.skip is None else {"skip": exact_entry(self.skip)}),
             **({} if self.plateau is None else {"plateau": self.plateau.to_json()}),
             **({} if self.finite is None else {"finite_depth": self.finite.to_json()}),
         }

@@ -49,10 +49,15 @@ def residual_criticality(activation: str | sp.Expr | Activation, skip: sp.Expr) 
     found = criticality(activation)
     factor = sp.nsimplify(sp.expand(scaling(skip))) if skip.is_Rational else sp.expand(scaling(skip))
     if not factor > 0:
+        grow = (
+            "K and Theta grow with depth; branches with C_W = c/L keep both finite at any depth L (K then follows "
+            "dK/dt = C_b L + c <s s>_K from t = 0 to 1)."
+            if abs(skip) == 1
+            else f"K and Theta grow at least as {skip**2} to the power of the depth, whatever the branches are."
+        )
         reason = words(
             f"With a skip of {skip} there is no critical point: chi_perp = {skip**2} + C_W <s' s'> exceeds 1 for every "
-            "C_W > 0, so K and Theta grow with depth; branches with C_W = c/L keep both finite at any depth L "
-            "(K then follows dK/dt = C_b L + c <s s>_K from t = 0 to 1)."
+            f"C_W > 0, so {grow}"
         )
         return replace(found, points=(), reason=reason, steps=(Step(reason),), chi_parallel=None, chi_perp=None)
     points = tuple(_scaled(point, factor) for point in found.points)

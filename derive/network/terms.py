@@ -46,7 +46,7 @@ class Average:
         """The brackets, for given values of the summed labels."""
         polynomial: dict[tuple[Atom, ...], int] = {self.atoms: 1}
         for g in self.derivatives:
-            polynomial = _differentiate(polynomial, values[g])
+            polynomial = differentiate(polynomial, values[g])
         return sp.Add(*(c * _bracket(atoms) for atoms, c in polynomial.items()))
 
 
@@ -54,7 +54,7 @@ def _atom_key(atom: Atom) -> tuple:
     return label_key(atom[0]), atom[1], atom[2]
 
 
-def _differentiate(polynomial: dict[tuple[Atom, ...], int], label: Label) -> dict[tuple[Atom, ...], int]:
+def differentiate(polynomial: dict[tuple[Atom, ...], int], label: Label) -> dict[tuple[Atom, ...], int]:
     result: dict[tuple[Atom, ...], int] = {}
     for atoms, coefficient in polynomial.items():
         for k, (a, order, function) in enumerate(atoms):
@@ -74,7 +74,7 @@ def _bracket(atoms: Iterable[Atom]) -> sp.Expr:
             rest = (*atoms[:k], *atoms[k + 1 :])
             total = sp.S.Zero
             for g in dict.fromkeys(a for a, _, _ in rest):
-                for new, coefficient in _differentiate({rest: 1}, g).items():
+                for new, coefficient in differentiate({rest: 1}, g).items():
                     total += coefficient * Component("K", label, g) * _bracket(new)
             return total
     return Bracket(*(Sigma(label, order, function) for label, order, function in atoms))

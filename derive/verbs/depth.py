@@ -13,9 +13,12 @@ from derive.critical import Criticality, FixedPoints
 from derive.depth import Asymptotics, ExponentTable, OffCritical
 from derive.depth.exponent_table import problem
 from derive.design.residual import residual_criticality
+from derive.design.residual_depth import residual_exponents
+from derive.design.residual_growth import ResidualGrowth, residual_growth
 from derive.errors import DeriveError
-from derive.given import Number, number
+from derive.given import Number
 from derive.nearby import Generalization, Starpolation
+from derive.verbs.residual import read_skip, with_depth_numbers, with_growth_numbers
 
 Given: TypeAlias = str | sp.Expr | Activation
 """An activation: a built-in name, a name with parameters, a formula in z, a SymPy expression in z, or the object."""
@@ -41,16 +44,11 @@ def criticality(
     >>> criticality("tanh").universality_class, criticality("relu", 1, 1).points[0].K_star
     ('K*=0', 2)
     """
-    if layer not in ("mlp", "residual"):
-        raise DeriveError(f"Critical points are known for the layers mlp and residual, not {layer!r}.")
-    if layer == "residual":
-        if C_b is not None or C_W is not None:
-            raise DeriveError("Fixed points at given C_b and C_W are those of the plain layer: leave --layer out.")
-        if skip is None:
-            raise DeriveError("A residual layer needs --skip, the strength of its skip connection, such as 0.8.")
-        return residual_criticality(activation, number(skip, "skip"))
-    if skip is not None:
-        raise DeriveError("--skip belongs to --layer residual.")
+    if layer == "residual" and (C_b is not None or C_W is not None):
+        raise DeriveError("Fixed points at given C_b and C_W are those of the plain layer: leave --layer out.")
+    strength = read_skip(layer, skip, "Critical points")
+    if strength is not None:
+        return residual_criticality(activation, strength)
     if C_b is None and C_W is None:
         return critical.criticality(activation)
     if C_b is None or C_W is None:
@@ -72,14 +70,26 @@ def exponents(
     plateau: bool = False,
     C_b: Number | None = None,
     C_W: Number | None = None,
-) -> ExponentTable | OffCritical:
+    layer: str = "mlp",
+    skip: Number | None = None,
+) -> ExponentTable | OffCritical | ResidualGrowth:
     """How every tensor behaves at large depth; with C_b and C_W, exponentially, off criticality.
 
-    Coefficients that are numbers come with the intervals in which they are proved to lie.
+    Coefficients that are numbers come with the intervals in which they are proved to lie. `layer="residual"` is for
+    z' = skip z + b + W sigma(z): exponents where |skip| < 1, the laws by which K and Theta grow where it is one.
 
     >>> exponents("tanh").p_perp
     1
     """
+    strength = read_skip(layer, skip, "Exponents")
+    if strength is not None:
+        if plateau or C_b is not None or C_W is not None:
+            raise DeriveError("--plateau, --C-b and --C-W are for plain layers: leave --layer out.")
+        if abs(strength) == 1:
+            return with_growth_numbers(residual_growth(activation, strength))
+        return with_depth_numbers(
+            residual_exponents(activation, strength, learning_rates, point, lambda_b, lambda_W), point
+        )
     if C_b is None and C_W is None:
         table = depth.exponents(activation, learning_rates, point, lambda_b, lambda_W, plateau)
         if table.digits is None:

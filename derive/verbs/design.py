@@ -13,7 +13,8 @@ from derive.activations import Activation
 from derive.design import recommendation
 from derive.design.recommendation import Recommendation, Tensors
 from derive.errors import DeriveError
-from derive.given import Number, number
+from derive.given import Number
+from derive.verbs.residual import read_skip
 from derive.verbs.tables import read_table
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def recommend(
     >>> recommend("tanh", 16).width
     94
     """
-    strength = _skip(layer, skip)
+    strength = read_skip(layer, skip, "Recommendations")
     X = None if data is None else _inputs(data)
     if X is not None and inputs is None:
         inputs = X.shape[1]
@@ -63,18 +64,6 @@ def recommend(
         None if strength is None or depth < 3 else _residual_tensors,
     )
     return found if X is None else _for_data(found, X, str(data))
-
-
-def _skip(layer: str, skip: Number | None) -> sp.Expr | None:
-    if layer not in ("mlp", "residual"):
-        raise DeriveError(f"Recommendations are for the layers mlp and residual, not {layer!r}.")
-    if (skip is None) != (layer == "mlp"):
-        raise DeriveError(
-            "A residual layer needs --skip, the strength of its skip connection, such as 0.8."
-            if layer == "residual"
-            else "--skip belongs to --layer residual."
-        )
-    return None if skip is None else number(skip, "skip")
 
 
 def _flow(found: Recommendation, X: np.ndarray, rates: tuple[list[float], list[float]], tensors: str | None) -> Flow:
