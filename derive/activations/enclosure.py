@@ -232,15 +232,24 @@ def _folded(method: str) -> Callable[..., Any]:
     return fold
 
 
-def _off_the_cuts(name: str) -> Callable[..., Any]:
-    """atan and asinh: analytic off the imaginary axis and between -i and i."""
+def _on_the_cuts(x: acb) -> bool:
+    """Whether a ball meets the branch cuts of atan and asinh, on the imaginary axis beyond -i and i."""
+    return bool(x.real.contains(0) and not abs(x.imag) < 1)
 
-    def apply(x: acb, analytic: bool) -> acb:
-        if analytic and x.real.contains(0) and not abs(x.imag) < 1:
-            return flint.acb("nan")
-        return getattr(x, name)()
 
-    return apply
+def _atan(x: acb, analytic: bool) -> acb:
+    return flint.acb("nan") if analytic and _on_the_cuts(x) else x.atan()
+
+
+def _asinh(x: acb, analytic: bool) -> acb:
+    """By log(x + sqrt(1 + x^2)), odd, or by its slope: whichever is narrower (the formula cancels for x < 0)."""
+    if _on_the_cuts(x):
+        return flint.acb("nan") if analytic else x.asinh()
+    plain = -((-x).asinh()) if x.real < 0 else x.asinh()
+    middle = flint.acb(x.real.mid(), x.imag.mid())
+    centred = -((-middle).asinh()) if x.real.mid() < 0 else middle.asinh()
+    centred += (x - middle) * (1 + x**2).rsqrt(True)
+    return centred if centred.is_finite() and centred.rad() < plain.rad() else plain
 
 
 _ENTIRE = ("exp", "tanh", "sech", "sinh", "cosh", "sin", "cos", "tan", "erf", "erfc")
@@ -258,8 +267,8 @@ _COMPLEX: dict[str, Callable[..., Any]] = {
     "log": lambda x, analytic: x.log(analytic),
     "sqrt": lambda x, analytic: x.sqrt(analytic),
     "rsqrt": lambda x, analytic: x.rsqrt(analytic),
-    "atan": _off_the_cuts("atan"),
-    "asinh": _off_the_cuts("asinh"),
+    "atan": _atan,
+    "asinh": _asinh,
 }
 
 

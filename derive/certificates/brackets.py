@@ -1,8 +1,9 @@
 """Certified expectations: a ball that contains the bracket, from the formula alone.
 
 Delta functions and perfectly correlated labels are integrated exactly first (`derive.gaussian.support`). What is left
-are integrals over one variable (FLINT's rigorous integration plus a bound on the tails), pairs (Mehler's series with
-its tail bound) and products of uncorrelated groups. Three or more labels that stay correlated are refused.
+are integrals over one variable (FLINT's rigorous integration plus a bound on the tails), groups of two to four
+correlated labels (`derive.gaussian.common_factors`) and products of uncorrelated groups. Five correlated labels, and
+labels so close to perfectly correlated that it would take minutes, are refused in a sentence that says the cost.
 """
 
 from __future__ import annotations
@@ -16,11 +17,10 @@ from derive.activations import activation as make_activation
 from derive.activations.enclosure import available, constant_ball, require
 from derive.errors import DeriveError
 from derive.gaussian import Bracket, exact
-from derive.gaussian.balls import LineIntegral, precision, sum_of_terms
+from derive.gaussian.balls import precision
+from derive.gaussian.common_factors import terms_ball
 from derive.gaussian.covariance import covariance
-from derive.gaussian.hermite_balls import pair_ball
-from derive.gaussian.moments import components
-from derive.gaussian.support import GaussianIntegral, regular_integrals
+from derive.gaussian.support import regular_integrals
 
 if TYPE_CHECKING:
     from flint import arb
@@ -64,16 +64,7 @@ def bracket_ball(
         form = exact(bracket, sigma, matrix.as_mapping())
         if form is not None and not form.has(sp.I):
             return _enclosed(form, digits)
-    if all(len(t.factors) <= 1 for t in terms):
-        return sum_of_terms([(t.coefficient, _line(t)) for t in terms], digits)
-    for extra in (2, 12, 40):
-        with precision(int((digits + extra) * 3.33) + 60):
-            total = sum((constant_ball(t.coefficient) * _product(t, digits + extra) for t in terms), flint.arb(0))
-            if total.rad() * flint.arb(10) ** digits <= abs(total.mid()):
-                break
-            if total.rad() == 0 or ((extra > 2 or len(terms) == 1) and total.contains(0)):
-                break
-    return total
+    return terms_ball(terms, digits)
 
 
 def _enclosed(form: sp.Expr, digits: int) -> arb:
@@ -84,29 +75,3 @@ def _enclosed(form: sp.Expr, digits: int) -> arb:
             if ball.rad() * flint.arb(10) ** digits <= abs(ball.mid()):
                 break
     return ball
-
-
-def _line(term: GaussianIntegral) -> LineIntegral | None:
-    return LineIntegral(term.factors[0], term.mean[0], term.covariance[0, 0]) if term.factors else None
-
-
-def _product(term: GaussianIntegral, digits: int) -> arb:
-    """The product over groups of correlated variables."""
-    total = flint.arb(1)
-    for group in components(term.covariance):
-        part = GaussianIntegral(
-            sp.S.One,
-            tuple(term.factors[i] for i in group),
-            tuple(term.mean[i] for i in group),
-            term.covariance.extract(group, group),
-        )
-        if len(group) == 1:
-            total *= sum_of_terms([(sp.S.One, _line(part))], digits)
-        elif len(group) == 2:
-            total *= pair_ball(part, digits)
-        else:
-            raise DeriveError(
-                f"Certifying {len(group)} correlated labels without a closed form would take hours, a series in "
-                f"{len(group) * (len(group) - 1) // 2} correlations: one and two labels are certified."
-            )
-    return total

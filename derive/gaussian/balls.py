@@ -24,7 +24,7 @@ from derive.gaussian.saturation import without_saturated
 from derive.gaussian.support import GaussianIntegral
 
 if TYPE_CHECKING:
-    from flint import arb
+    from flint import acb, arb
 
 if available():
     import flint
@@ -46,6 +46,28 @@ def precision(bits: int) -> Iterator[None]:
         yield
     finally:
         flint.ctx.prec = before
+
+
+def integral(integrand: ComplexBall, left: arb, right: arb, tolerance: arb) -> arb:
+    """FLINT's rigorous integral; an exception in the integrand (an interrupt among them) ends it and is raised."""
+    stopped: list[BaseException] = []
+    nothing = flint.acb("nan")
+
+    def guarded(x: acb, analytic: bool) -> acb:
+        if stopped:
+            return nothing
+        try:
+            return integrand(x, analytic)
+        except BaseException as error:  # FLINT's C code cannot pass it on
+            stopped.append(error)
+            return nothing
+
+    found = flint.acb.integral(
+        guarded, left, right, rel_tol=flint.arb(2) ** -flint.ctx.prec, abs_tol=tolerance, eval_limit=MAX_EVALUATIONS
+    ).real
+    if stopped:
+        raise stopped[0]
+    return found
 
 
 class LineIntegral:
@@ -82,19 +104,12 @@ class LineIntegral:
             if self.factor.pieces[first + i] == 0:
                 continue
             for left, right in self._sections(a, b):
-                function, error = self._simplest(first + i, left, right, tolerance)
+                function, error = self.simplest(first + i, left, right, tolerance)
 
                 def integrand(x, analytic, function=function):
                     return function(x, analytic) * (-((x - m) ** 2) * half).exp()
 
-                total += flint.acb.integral(
-                    integrand,
-                    left,
-                    right,
-                    rel_tol=flint.arb(2) ** -flint.ctx.prec,
-                    abs_tol=tolerance / scale.upper() / 8,
-                    eval_limit=MAX_EVALUATIONS,
-                ).real
+                total += integral(integrand, left, right, tolerance / scale.upper() / 8)
                 saturated += error
         rest = self._beyond(ends[0], -1, m, v) + self._beyond(ends[1], 1, m, v)
         return total * scale + flint.arb(0, (rest + saturated).upper())
@@ -107,7 +122,7 @@ class LineIntegral:
             cuts |= {side * FAR * 2.0**j for side in (-1, 1) for j in range(12)}
         return list(pairwise([a, *(flint.arb(x) for x in sorted(cuts) if low < x < high), b]))
 
-    def _simplest(self, index: int, left: arb, right: arb, tolerance: arb) -> tuple[ComplexBall, arb]:
+    def simplest(self, index: int, left: arb, right: arb, tolerance: arb) -> tuple[ComplexBall, arb]:
         """The piece on a section, without what is constant there, and a bound on what that changes."""
         if left > FAR / 2 or right < -FAR / 2:
             found = without_saturated(self.factor.pieces[index], left, right, tolerance / 2**20)
@@ -159,12 +174,12 @@ class LineIntegral:
         while a < b:
             high = (a + step).mid()
             end = b if not high < b else flint.arb(high)
-            total += _largest(function, side, a, end) * ((a - side * m) / (2 * v).sqrt()).erfc() / 2
+            total += largest(function, side, a, end) * ((a - side * m) / (2 * v).sqrt()).erfc() / 2
             a, step = end, 2 * step
         return total
 
 
-def _largest(function: BallFunction, side: int, a: arb, b: arb) -> arb:
+def largest(function: BallFunction, side: int, a: arb, b: arb) -> arb:
     """A bound on |F| for a <= side z <= b."""
     boxes, largest = [(a, b)], flint.arb(0)
     for _ in range(MAX_BOXES):

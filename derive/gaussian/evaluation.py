@@ -1,10 +1,11 @@
 """Any bracket as a number to any precision, with an error that is met.
 
-Integrals of one variable are enclosed by ball arithmetic (`derive.gaussian.balls`): their error is proved. Those of
-several variables are nested quadratures whose error is an estimate. Working precision is chosen from the cancellation
-that is seen: in the activation's own formula (small K), between the two signs of the integrand, and between the terms
-of a bracket with delta functions; the answer then has the requested number of significant digits. A bracket that is
-zero by symmetry is exactly zero; one that vanishes otherwise is reported as zero with an absolute error.
+Integrals of one to four variables are enclosed by ball arithmetic (`balls`, `common_factors`): their error is proved.
+What balls cannot do in time (five labels, labels close to perfectly correlated), and everything where FLINT is not
+installed, is nested quadrature whose error is an estimate: working precision is chosen from the cancellation that is
+seen, in the activation's own formula (small K), between the two signs of the integrand, and between the terms of a
+bracket with delta functions; the answer then has the requested number of significant digits. A bracket that is zero by
+symmetry is exactly zero; one that vanishes otherwise is reported as zero with an absolute error.
 """
 
 from __future__ import annotations
@@ -25,15 +26,16 @@ from derive.errors import DeriveError, DivergentExpectation
 from derive.gaussian import balls
 from derive.gaussian.bracket import Bracket
 from derive.gaussian.closed_forms import exact
+from derive.gaussian.common_factors import terms_ball
 from derive.gaussian.compiled import compiled, to_mpf, to_mpfr
 from derive.gaussian.covariance import covariance
 from derive.gaussian.distribution import Distribution
-from derive.gaussian.hermite_balls import pair_ball
 from derive.gaussian.moments import components
 from derive.gaussian.nested import ExponentialGrowth, Nest
 from derive.gaussian.support import GaussianIntegral, regular_integrals
 
-MOST_PAIR_DIGITS = 40
+PATIENCE = 300.0
+"""CPU seconds beyond which balls are left for nested quadrature."""
 GUARD = 3
 """Decimal digits beyond the requested ones that the quadrature aims at."""
 
@@ -79,8 +81,7 @@ def evaluate(bracket: sp.Expr, activation: Any, K: Any, digits: int = 15, closed
     try:
         several = any(len(t.factors) > 1 for t in terms)
         found = _closed(exact(bracket, activation, K.as_mapping()), digits) if closed_forms and several else None
-        found = found or (_kinked_pairs(terms, digits) if several else _enclosed(terms, digits))
-        return found or _sum(terms, digits, stop_at_growth=True)
+        return found or _enclosed(terms, digits) or _sum(terms, digits, stop_at_growth=True)
     except ExponentialGrowth:  # sums of exponentials at large K: the closed form is the better number
         found = _closed(exact(bracket, activation, K.as_mapping()), digits)
         return found or _sum(terms, digits, stop_at_growth=False)
@@ -101,11 +102,11 @@ def _closed(closed: sp.Expr | None, digits: int) -> Evaluation | None:
 
 
 def _enclosed(terms: list[GaussianIntegral], digits: int) -> Evaluation | None:
-    """Integrals of one variable by ball arithmetic: the error is proved. None where balls are not to be had."""
+    """By ball arithmetic: the error is proved. None where balls are not to be had, or would take too long."""
     if not available():
         return None
     try:
-        total = balls.sum_of_terms([(t.coefficient, balls.line_integral(t)) for t in terms], digits)
+        total = terms_ball(terms, digits, PATIENCE)
     except DivergentExpectation:
         raise
     except DeriveError:
@@ -113,32 +114,7 @@ def _enclosed(terms: list[GaussianIntegral], digits: int) -> Evaluation | None:
     value, error = balls.middle_and_radius(total)
     if not error < abs(value):
         return Evaluation(mpmath.mpf(0), abs(value) + error, error == 0)
-    return Evaluation(value, error, True)
-
-
-def _kinked_pairs(terms: list[GaussianIntegral], digits: int) -> Evaluation | None:
-    """Pairs with kinks by Mehler's series in balls, faster there than nested quadrature; None where not."""
-    if not available() or digits > MOST_PAIR_DIGITS or any(len(t.factors) > 2 for t in terms):
-        return None
-    for t in terms:
-        if len(t.factors) == 2:
-            correlation = t.covariance[0, 1] ** 2 / (t.covariance[0, 0] * t.covariance[1, 1])
-            if not all(f.knots for f in t.factors) or float(correlation) > 0.8:
-                return None
-    try:
-        with balls.precision(int(digits * 3.33) + 80):
-            total = balls.constant_ball(sp.S.Zero)
-            for t in terms:
-                part = pair_ball(t, digits + 3) if len(t.factors) == 2 else None
-                if part is None:
-                    part = balls.sum_of_terms([(sp.S.One, balls.line_integral(t))], digits + 3)
-                total += balls.constant_ball(t.coefficient) * part
-    except DivergentExpectation:
-        raise
-    except DeriveError:
-        return None
-    value, error = balls.middle_and_radius(total)
-    return Evaluation(value, error, True) if error * mpmath.mpf(10) ** digits < abs(value) else None
+    return Evaluation(value, error, True) if error * mpmath.mpf(10) ** digits <= abs(value) else None
 
 
 def _odd(term: GaussianIntegral) -> bool:

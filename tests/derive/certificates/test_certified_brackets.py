@@ -93,10 +93,13 @@ def test_outward_rounding():
     assert Fraction(low) <= ends(third)[0] < ends(third)[1] <= Fraction(high)
 
 
-def test_three_correlated_labels_are_refused_in_one_sentence():
-    K = sp.Matrix([[1, sp.S.Half, sp.S.Half], [sp.S.Half, 1, sp.S.Half], [sp.S.Half, sp.S.Half, 1]])
-    with pytest.raises(DeriveError, match="3 correlated labels"):
-        bracket_ball(parse_bracket("s0 s1 s2"), "swish", K, 12)
+def test_what_is_too_dear_is_refused_with_its_cost():
+    five = sp.Matrix(5, 5, lambda i, j: 1 if i == j else sp.S.Half)
+    with pytest.raises(DeriveError, match=r"5 correlated labels .* would take days"):
+        bracket_ball(parse_bracket("s0 s1 s2 s3 s4"), "swish", five, 12)
+    near = sp.Matrix(3, 3, lambda i, j: 1 if i == j else 1 - sp.Rational(1, 10**6 + i + j))
+    with pytest.raises(DeriveError, match=r"would take about .* (minutes|hours)"):
+        bracket_ball(parse_bracket("s0 s1 s2"), "softsign", near, 12)
 
 
 def test_command_and_function_agree():
