@@ -70,10 +70,17 @@ class Tail:
     above: Log | None
 
 
-def _larger(a: Log, b: Log) -> Log:
-    """A bound on exp(a) + exp(b), z >= 1."""
+def _larger(a: Log, b: Log, start: float) -> Log:
+    """A bound on exp(a) + exp(b) for z >= start: the larger one times a constant, if the other falls."""
     if math.isinf(a.c) or math.isinf(b.c):
         return b if a.c < b.c else a
+    for one, two in ((a, b), (b, a)):
+        ratio = two + one.times(-1)
+        if ratio.falls(start):
+            size = abs(ratio.c) + abs(float(ratio.p)) * math.log(start) + abs(ratio.a) * start + abs(ratio.b) * start**2
+            most = ratio.at(start) + 1e-9 * size
+            if most < 700:
+                return Log(one.c + math.log1p(math.exp(most)), one.p, one.a, one.b)
     top = max(a.c, b.c)
     c = top + math.log(math.exp(a.c - top) + math.exp(b.c - top)) if math.isfinite(top) else top
     return Log(c, max(a.p, b.p), max(a.a, b.a), max(a.b, b.b))
@@ -168,7 +175,7 @@ class Far:
     def _sum(self, terms: list[Tail]) -> Tail:
         above: Log | None = Log(-math.inf)
         for t in terms:
-            above = None if above is None or t.above is None else _larger(above, t.above)
+            above = None if above is None or t.above is None else _larger(above, t.above, self.start)
         above = above.moved(1) if above is not None else None
         if all(t.sign == terms[0].sign != 0 for t in terms):
             known = [t.below for t in terms if t.below is not None]

@@ -129,8 +129,9 @@ def loadings(matrix: sp.ImmutableDenseMatrix, choice: Choice) -> Loadings:
         correlation = flint.arb(0)
     else:
         unit = _lower(n, r, [flint.arb(x) for x in choice.shares], rho)
-        (c, one), (d, two) = unit[-2:]
-        correlation = (rho(n - 2, n - 1) - sum((x * y for x, y in zip(c, d)), flint.arb(0))) / (one * two).sqrt()
+        (first, one), (second, two) = unit[-2:]
+        common = sum((x * y for x, y in zip(first, second)), flint.arb(0))
+        correlation = (rho(n - 2, n - 1) - common) / (one * two).sqrt()
     rows: list[list[arb]] = [[] for _ in range(n)]
     own = [flint.arb(0)] * n
     for i, (row, share) in enumerate(unit):
@@ -148,8 +149,7 @@ def sharpness(
         if pair is None or a not in pair:
             total += row[i] * row[j] / d
     if pair is not None:
-        c, d = pair
-        x, y = ([row[k] / own[a].sqrt() for k in (i, j)] for a, row in ((c, rows[c]), (d, rows[d])))
+        x, y = ([rows[a][k] / own[a].sqrt() for k in (i, j)] for a in pair)
         total += (x[0] * x[1] + y[0] * y[1] - correlation * (x[0] * y[1] + x[1] * y[0])) / (1 - correlation**2)
     return total
 
