@@ -13,13 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from numeric.brackets import Pattern, entries
+from numeric.brackets import Order, Pattern, entries
 
 AXES = "abcd"
 
@@ -58,6 +58,14 @@ class View:
         return xp.expand_dims(x, [axis for axis, letter in enumerate(AXES[: self.rank]) if letter not in order])
 
 
+Key = TypeVar("Key", Order, Pattern, str)
+
+
+def views(arrays: Mapping[Key, jax.Array], rank: int, rows: Rows | None = None) -> dict[Key, View]:
+    """Each of the arrays as a view."""
+    return {key: View(array, rank, rows) for key, array in arrays.items()}
+
+
 @dataclass(frozen=True)
 class Stored:
     """A four-point bracket to be indexed by letters, read entry by entry from the unique quadruples.
@@ -80,8 +88,14 @@ class Stored:
 Values = Mapping[str, jax.Array]
 """The layer's numbers: C_b, C_W, lambda_b, lambda_W of layer l+1 and r = n_l / n_{l-1}."""
 
-Views = Mapping[str, View | Stored]
-"""Brackets by their derivative orders ("02", "0112"), or tensors by name."""
+Pairs = Mapping[Order, View]
+"""Pair brackets by their derivative orders, (0, 2)."""
+
+Quadruples = Mapping[Pattern, View | Stored]
+"""Four-point brackets by theirs, (0, 1, 1, 2)."""
+
+Views = Mapping[str, View]
+"""Tensors by name."""
 
 
 @dataclass(frozen=True)
@@ -90,9 +104,9 @@ class Step:
 
     rank: int
     first: Callable[[Values, View], jax.Array] | None
-    advance: Callable[[Values, Views, Views, Views], jax.Array]
-    pairs: tuple[str, ...]
-    quads: tuple[str, ...]
+    advance: Callable[[Values, Pairs, Quadruples, Views], jax.Array]
+    pairs: tuple[Order, ...]
+    quads: tuple[Pattern, ...]
     tensors: tuple[str, ...]
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import sympy as sp
 
 from derive import symbols
-from derive.codegen.printer import Printer
+from derive.codegen.printer import WIDTH, Printer
 from derive.errors import DeriveError
 from derive.gaussian.bracket import Bracket
 from derive.network import GRAM, MLP, TENSORS, Component, Layer, Recursion, initial, recursion
@@ -25,10 +25,10 @@ PARAMETERS = (symbols.C_b, symbols.C_W, symbols.lambda_b, symbols.lambda_W, symb
 
 @dataclass(frozen=True)
 class Needs:
-    """What one tensor's step uses: pair and four-point patterns (orders as digits), tensors of the layer below."""
+    """What a tensor's step uses: derivative orders of pair and four-point brackets, tensors of the layer below."""
 
-    pairs: tuple[str, ...]
-    quads: tuple[str, ...]
+    pairs: tuple[tuple[int, ...], ...]
+    quads: tuple[tuple[int, ...], ...]
     tensors: tuple[str, ...]
     parameters: tuple[str, ...]
 
@@ -71,7 +71,7 @@ def _atom_names(rule: Recursion) -> dict[sp.Basic, str]:
 
 def needs(rule: Recursion) -> Needs:
     """The patterns, tensors and parameters that a recursion's source mentions."""
-    orders = {"".join(sorted(str(a.order) for a in b.args)) for b in rule.expression.atoms(Bracket)}
+    orders = {tuple(sorted(int(a.order) for a in b.args)) for b in rule.expression.atoms(Bracket)}
     tensors = {c.name for c in rule.expression.atoms(Component)}
     return Needs(
         tuple(sorted(o for o in orders if len(o) == 2)),
@@ -139,12 +139,12 @@ def step_source(tensor: str, layer: Layer = MLP) -> str:
     need = needs(rule)
     shared, expression, text = _grouped(rule)
     subscript = "".join(_letters(rule)[sp.sympify(x, strict=True)] for x in rule.labels)
-    lines = [f"def step_{tensor}(p: Values, s: Views, m: Views, t: Views) -> jax.Array:"]
+    lines = [f"def step_{tensor}(p: Values, s: Pairs, m: Quadruples, t: Views) -> jax.Array:"]
     lines.append(f'    """{tensor}_{"".join(map(str, rule.labels))} at layer l+1, axes {subscript}."""')
-    lines += _unpack("p", need.parameters, "")
-    lines += _unpack("s", need.pairs, "s")
-    lines += _unpack("m", need.quads, "m")
-    lines += _unpack("t", need.tensors, "")
+    lines += _unpack("p", need.parameters)
+    lines += _unpack("s", need.pairs)
+    lines += _unpack("m", need.quads)
+    lines += _unpack("t", need.tensors)
     printer = Printer(text, _order(text))
     for symbol, value in shared:
         lines += printer.statement(f"{symbol} = ", value)
@@ -152,12 +152,27 @@ def step_source(tensor: str, layer: Layer = MLP) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _unpack(source: str, keys: Sequence[str], prefix: str) -> list[str]:
+def _unpack(source: str, keys: Sequence[str | tuple[int, ...]]) -> list[str]:
+    """Names for what is read: C_W from p["C_W"], s02 from s[0, 2]."""
     if not keys:
         return []
-    left = ", ".join(prefix + key for key in keys)
-    right = ", ".join(f'{source}["{key}"]' for key in keys)
-    return [f"    {left} = {right}"]
+    names = [key if isinstance(key, str) else source + "".join(map(str, key)) for key in keys]
+    places = [f'{source}["{key}"]' if isinstance(key, str) else f"{source}[{_listed(key)}]" for key in keys]
+    line = f"    {', '.join(names)} = {', '.join(places)}"
+    half = len(keys) // 2
+    return [line] if len(line) <= WIDTH else [*_unpack(source, keys[:half]), *_unpack(source, keys[half:])]
+
+
+def _listed(orders: Sequence[int]) -> str:
+    return ", ".join(map(str, orders))
+
+
+def _field(name: str, texts: Sequence[str]) -> list[str]:
+    """A tuple as an argument of a table's entry."""
+    line = f"        {name}=({', '.join(texts)}{',' if len(texts) == 1 else ''}),"
+    if len(line) <= WIDTH:
+        return [line]
+    return [f"        {name}=(", *(f"            {text}," for text in texts), "        ),"]
 
 
 def first_source(tensor: str) -> str:
@@ -168,7 +183,7 @@ def first_source(tensor: str) -> str:
     used = tuple(p.name for p in PARAMETERS if rule.expression.has(p))
     lines = [f"def first_{tensor}(p: Values, gram: View) -> jax.Array:"]
     lines.append(f'    """{tensor}_{"".join(map(str, rule.labels))} at the first layer; gram is x_1.x_2 / n_0."""')
-    lines += _unpack("p", used, "")
+    lines += _unpack("p", used)
     lines += Printer(_atom_names(rule)).statement("return ", rule.expression)
     return "\n".join(lines) + "\n"
 
@@ -181,9 +196,9 @@ def table_source(tensors: Sequence[str]) -> str:
         first = f"first_{name}" if initial(name).expression != 0 else "None"
         lines += [f'    "{name}": Step(', f"        rank={len(recursion(name).labels)},"]
         lines += [f"        first={first},", f"        advance=step_{name},"]
-        for field, values in (("pairs", need.pairs), ("quads", need.quads), ("tensors", need.tensors)):
-            inner = ", ".join(f'"{value}"' for value in values)
-            lines.append(f"        {field}=({inner}{',' if len(values) == 1 else ''}),")
+        lines += _field("pairs", [f"({_listed(orders)})" for orders in need.pairs])
+        lines += _field("quads", [f"({_listed(orders)})" for orders in need.quads])
+        lines += _field("tensors", [f'"{other}"' for other in need.tensors])
         lines.append("    ),")
     return "\n".join([*lines, "}", '"""Tensors in the order of evaluation."""']) + "\n"
 

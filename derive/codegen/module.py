@@ -52,7 +52,10 @@ def content_hash(source: str) -> str:
 
 def layer_module() -> str:
     """The module of the layer step, which all activations share."""
-    body = "import jax\n\nfrom numeric.subscripts import Step, Values, View, Views\n\n\n" + layer_source()
+    body = (
+        "import jax\n\nfrom numeric.subscripts import Pairs, Quadruples, Step, Values, View, Views\n\n\n"
+        + layer_source()
+    )
     return header("The layer step: every tensor's recursion as derived from z' = b + W sigma(z).", [], body)
 
 
@@ -93,7 +96,7 @@ def functionals_module() -> str:
     names = "At, Rule, Term, carried, hat, product"
     body = (
         f"import jax\n\nfrom numeric.functionals.rules import {names}\n"
-        f"from numeric.subscripts import Values, Views\n\n\n{functionals_source()}"
+        f"from numeric.subscripts import Pairs, Quadruples, Values, Views\n\n\n{functionals_source()}"
     )
     return header("Residual layers: every functional's recursion as derived from z' = xi z + b + W sigma(z).", [], body)
 
@@ -125,7 +128,7 @@ def activation_module(definition: str | Activation, tensors: Sequence[str] | Non
         body = f'{sigma}\n\n{data}\n__all__ = ["FUNCTIONS", "STEPS", "sigma"]\n'
     else:
         layer = layer_source(tensors)
-        imports.append(f"from numeric.subscripts import Step, Values, View{', Views' if 'Views' in layer else ''}")
+        imports.append("from numeric.subscripts import Pairs, Quadruples, Step, Values, View, Views")
         body = f"{sigma}\n\n{layer}\n{data}"
     if names:
         imports.append(f"from numeric.special_functions import {', '.join(names)}")

@@ -7,6 +7,7 @@ derivative that has become constant would overflow, its argument is clipped; wha
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -242,6 +243,14 @@ def _bounded(name: str) -> Callable[[mpmath.mpf], mpmath.mpf]:
 _BOUNDED = {name: _bounded(name) for name in ("exp", "sinh", "cosh", "tanh")}
 
 
+def _value(function: Callable[[mpmath.mpf], mpmath.mpf], point: float) -> mpmath.mpf:
+    """With more digits far out, where small differences are all that is left; infinite where even those are none."""
+    for digits in (int(min(2 * abs(point), 200)), int(abs(point))):
+        with contextlib.suppress(ZeroDivisionError), mpmath.workdps(60 + digits):
+            return +function(mpmath.mpf(point))
+    return mpmath.inf
+
+
 @cache
 def _exact(activation: Activation) -> np.ndarray:
     """sigma^(k) at POINTS, k = 0 to ORDERS, from the definition, as 50-digit numbers."""
@@ -253,8 +262,7 @@ def _exact(activation: Activation) -> np.ndarray:
             row = []
             for point in POINTS:
                 index = sum(1 for kink in activation.kinks if kink <= point)
-                with mpmath.workdps(60 + int(min(2 * abs(point), 200))):
-                    row.append(+functions[index](mpmath.mpf(float(point))))
+                row.append(_value(functions[index], float(point)))
             rows.append(row)
     return np.array(rows, dtype=object)
 

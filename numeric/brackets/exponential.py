@@ -91,16 +91,21 @@ def exponential_brackets(terms: Terms, patterns: tuple[tuple[int, ...], ...], K:
     rates = np.array([r for _, r in terms], dtype=complex)
     choices = np.array(list(product(range(len(terms)), repeat=size)))
     r = rates[choices]  # (choices, size)
-    kind = jnp.result_type(K.dtype, jnp.complex64)
-    own = sum(jnp.asarray(r[:, i] ** 2 / 2, kind)[:, None] * K[i, i] for i in range(size))
-    cross = sum(
-        jnp.asarray(r[:, i] * r[:, j], kind)[:, None] * K[i, j] for i in range(size) for j in range(i + 1, size)
-    )
+    kind = jnp.complex64 if K.dtype == jnp.float32 else jnp.complex128
+    covariances = K.astype(kind)
+
+    def exponent(i: int, j: int, factor: float) -> Array:
+        """factor r_i r_j K_ij, (choices, B)."""
+        return jnp.asarray(factor * r[:, i] * r[:, j], kind)[:, None] * covariances[i, j][None, :]
+
+    zero = jnp.zeros((len(choices), K.shape[2]), kind)
+    own = sum((exponent(i, i, 0.5) for i in range(size)), zero)
+    cross = sum((exponent(i, j, 1.0) for i in range(size) for j in range(i + 1, size)), zero)
     large = jnp.real(cross) > 1  # then nothing cancels, while the factors may under- and overflow
     small = jnp.exp(own) * jnp.expm1(jnp.where(large, 0, cross))
     change = jnp.where(large, jnp.exp(own + cross) - jnp.exp(own), small)  # (choices, B)
     single = {
-        (i, k): _real(sum(complex(c * r**k) * jnp.exp(complex(r * r) / 2 * K[i, i]) for c, r in terms))
+        (i, k): _real(sum(complex(c * r**k) * jnp.exp(complex(r * r) / 2 * covariances[i, i]) for c, r in terms))
         for i in range(size)
         for k in sorted({p[i] for p in patterns})
     }

@@ -110,4 +110,4 @@ def _compiled_summary(K: jax.Array) -> tuple[jax.Array, ...]:
 def _largest_correlation(a: jax.Array, b: jax.Array, c: jax.Array, same: jax.Array) -> jax.Array:
     inverse = [jnp.where(x > 0, 1 / jnp.sqrt(jnp.where(x > 0, x, 1)), 0) for x in (a, b)]
     rho = jnp.abs(c) * (inverse[0][:, :, None] * inverse[1][:, None, :])
-    return jnp.minimum(jnp.max(jnp.where(same, 0, rho)), 1.0)
+    return jnp.minimum(jnp.max(jnp.where(same[None], 0, rho)), 1.0)

@@ -14,13 +14,13 @@ from jax import Array
 from numeric.brackets.arrays import loop, module_of
 
 
-def _arcsine_table() -> np.ndarray:
+def _arcsine_table() -> list[float]:
     """asin(x)/x as a polynomial in t = 8 x^2 - 1, for x^2 <= 1/4: power-series coefficients, highest first."""
 
     t = np.polynomial.chebyshev.chebpts1(16)
     x = np.sqrt((t + 1) / 8)
     fit = np.polynomial.chebyshev.chebfit(t, np.arcsin(x) / x, 15)
-    return np.polynomial.chebyshev.cheb2poly(fit)[::-1]
+    return np.polynomial.chebyshev.cheb2poly(fit)[::-1].tolist()
 
 
 _ARCSINE = _arcsine_table()
@@ -58,8 +58,8 @@ def conditionals(matrix: Array) -> dict[tuple[int, ...], Array]:
             before = out[given[:-1]]
             i = given[-1]
             pivot = before[i, i]
-            column = before[:, i] / xp.where(pivot > 0, pivot, 1)
-            out[given] = before - xp.where(pivot > 0, column[:, None] * before[i][None, :], 0)
+            column = before[:, i] / xp.where(pivot > 0, pivot, 1)[None]
+            out[given] = before - xp.where((pivot > 0)[None, None], column[:, None] * before[i][None, :], 0)
     return out
 
 
@@ -90,6 +90,7 @@ def sign4(covariance: Array, nodes: Array, weights: Array) -> Array:
     strength = xp.stack([xp.maximum(xp.abs(r[w[0], w[1]]), xp.abs(r[w[2], w[3]])) for w in WAYS])
     best = xp.argmax(strength, axis=0)
     turned = [r[np.ix_(w, w)] for w in WAYS]
+    best = best[None, None]
     r = xp.where(best == 0, turned[0], xp.where(best == 1, turned[1], turned[2]))
     i, j, k, l = (np.array(x) for x in zip(*CROSS))
     crossing = np.zeros((4, 4), dtype=bool)

@@ -53,7 +53,7 @@ class _Flat:
 
     def vectors(self) -> Array:
         """v, the learning-rate tensor times the gradients, as (M, P)."""
-        return self.rates * jax.jacrev(self.function)(self.point)
+        return self.rates[None] * jax.jacrev(self.function)(self.point)
 
     def along(self, *directions: Array) -> Array:
         """The directional derivative of every output along one or more parameter vectors."""
@@ -110,7 +110,7 @@ def empirical_ddntk(apply: Apply, params: Params, X: Array, rates: Params | None
         return jax.jacrev(function)(model.point)
 
     u = jax.lax.map(hessian_times, v)  # [direction, output, parameter]
-    second = jnp.einsum("cap,dbp->abcd", u * model.rates, u)
+    second = jnp.einsum("cap,dbp->abcd", u * model.rates[None, None], u)
     return model.arrange(first), model.arrange(second)
 
 

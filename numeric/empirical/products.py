@@ -71,7 +71,7 @@ class NTKOperator(KernelOperator):
                 rows = slice(i, i + self.batch)
                 total = total + self._back(self.X[rows], jnp.asarray(V[rows], self.point.dtype))
                 tick(1)
-        return self.rates * total
+        return self.rates[None] * total
 
     def along(self, directions: jax.Array, X: Any = None) -> Array:
         """grad f(x) . direction for every direction, (inputs, outputs, columns), on the training inputs or others."""
@@ -135,5 +135,5 @@ def random_features(
     for start in range(0, count, step):
         which = jnp.arange(start, min(start + step, count))
         signs = jax.vmap(lambda j: jax.random.rademacher(jax.random.fold_in(key, j), (ntk.point.size,)))(which)
-        parts.append(ntk.along(root * signs.astype(ntk.point.dtype)))
+        parts.append(ntk.along(root[None] * signs.astype(ntk.point.dtype)))
     return np.concatenate(parts, axis=2).reshape(ntk.size, count) / np.sqrt(count)

@@ -99,7 +99,7 @@ class StructuredModel:
                 part = jax.lax.map(lambda pair, b=b, t=t: _over_positions(pair[0], pair[1], b, t), (a, s))
             total = total + weight * part
         for k, g, h in zip(self.others, left.gradients, right.gradients):
-            total = total + _products(g * jnp.broadcast_to(rates[k], self.shapes[k]).ravel(), h)
+            total = total + _products(g * jnp.broadcast_to(rates[k], self.shapes[k]).reshape(1, 1, -1), h)
         return total.transpose(1, 3, 0, 2)
 
 

@@ -62,7 +62,7 @@ def trained(
 
     def gradients(batch: Params, index: jax.Array) -> Params:
         z, pull = jax.vjp(lambda p: networks.outputs(p, picked), batch)
-        errors = z - y.T if loss is None else jnp.swapaxes(loss.error(jnp.swapaxes(z, 1, 2)), 1, 2)
+        errors = z - y.T[None] if loss is None else jax.vmap(lambda own: loss.error(own.T).T)(z)
         return pull(_factors(errors, newton, algorithm, index))[0]
 
     def step(batch: Params, memories: list, index: jax.Array, stage: int) -> tuple[Params, list]:
@@ -94,7 +94,7 @@ def linear_outputs(
     picked = jnp.array(train)
 
     def step(z: jax.Array, memories: tuple, index: jax.Array, stage: int) -> tuple[jax.Array, tuple]:
-        factor = _factors(z[:, :, picked] - y.T, newton, algorithm, index)
+        factor = _factors(z[:, :, picked] - y.T[None], newton, algorithm, index)
         memories, move = algorithm.update(memories, factor, stage)
         return z - jnp.einsum("cijda,cja->cid", ntk[..., picked], move), memories
 
@@ -106,7 +106,7 @@ def _factors(errors: jax.Array, newton: jax.Array | None, algorithm: Algorithm, 
     """What multiplies the gradients in a step: the training errors (count, n_L, N_train) of its batch, times κ."""
     masks = algorithm.masks(errors.shape[-1])
     if masks is not None:
-        errors = errors * jnp.asarray(masks)[index % len(masks)]
+        errors = errors * jnp.asarray(masks)[index % len(masks)][None, None]
     if newton is not None:
         flat = errors.reshape(len(errors), -1, 1)
         errors = (newton @ flat).reshape(errors.shape)
@@ -152,7 +152,7 @@ def linearized_outputs(
     picked, outputs = jnp.array(train), z.shape[1]
     cross = ntk[..., picked].transpose(0, 1, 3, 2, 4).reshape(*z.shape, outputs * len(train))
     block = cross[:, :, picked].reshape(-1, outputs * len(train), outputs * len(train))
-    flat = jnp.stack([(sign * z[:, :, picked] - y.T).reshape(len(z), -1) for sign in (1, -1)], axis=-1)
+    flat = jnp.stack([(sign * z[:, :, picked] - y.T[None]).reshape(len(z), -1) for sign in (1, -1)], axis=-1)
     weights = jnp.linalg.solve(block, flat)
     moved = jnp.einsum("cidm,cms->scid", cross, weights)
     return z - moved[0], -z - moved[1]

@@ -1,4 +1,4 @@
-"""Between the recursions' names for brackets ("02", "0112") and the bracket engine: plans and evaluation."""
+"""The brackets that recursions ask for, from the bracket engine: plans and evaluation; what does not exist."""
 
 from __future__ import annotations
 
@@ -6,43 +6,28 @@ import jax
 import numpy as np
 from jax.sharding import Mesh
 
-from numeric.brackets import Functions, Pattern, Plan, make_plan, pair_brackets, unique_quadruples
+from numeric.brackets import Functions, Order, Pattern, Plan, make_plan, pair_brackets, unique_quadruples
 from numeric.evaluation.devices import sharded_unique
 from numeric.subscripts import Steps
-
-
-def orders(pattern: str) -> tuple[int, ...]:
-    """ "0112" -> (0, 1, 1, 2)."""
-    return tuple(int(digit) for digit in pattern)
-
-
-def _pair(pattern: str) -> tuple[int, int]:
-    first, second = orders(pattern)
-    return first, second
-
-
-def pair_orders(patterns: tuple[str, ...]) -> dict[str, tuple[int, int]]:
-    """{"02": (0, 2), ...}."""
-    return {pattern: _pair(pattern) for pattern in patterns}
 
 
 def choose(
     functions: Functions,
     kernels: np.ndarray,
-    pairs: tuple[str, ...],
-    quads: tuple[str, ...],
+    pairs: tuple[Order, ...],
+    quads: tuple[Pattern, ...],
     tolerance: float,
     margin: float = 1.0,
 ) -> Plan:
     """A plan, on the host, for one concrete kernel or a stack of them."""
-    highest = max((k for pattern in pairs for k in orders(pattern)), default=0)
+    highest = max((k for pair in pairs for k in pair), default=0)
     kind = np.asarray(kernels).dtype
     plan = make_plan(
         functions,
         np.asarray(kernels, dtype=float),
         tolerance,
         highest_order=highest,
-        patterns=four_point(quads),
+        patterns=quads,
         margin=margin,
     )
     return jax.tree_util.tree_map(lambda x: x.astype(kind) if np.issubdtype(x.dtype, np.floating) else x, plan)
@@ -52,25 +37,20 @@ def brackets(
     functions: Functions,
     plan: Plan,
     K: jax.Array,
-    pairs: tuple[str, ...],
-    quads: tuple[str, ...],
+    pairs: tuple[Order, ...],
+    quads: tuple[Pattern, ...],
     mesh: Mesh | None = None,
-) -> tuple[dict[str, jax.Array], jax.Array | None]:
-    """({"jk": (N, N) array}, unique quadruples); with a mesh, the plan is one that was split for it."""
-    two = pair_brackets(functions, K, [_pair(p) for p in pairs], plan.pairs)
+) -> tuple[dict[Order, jax.Array], jax.Array | None]:
+    """({(j, k): (N, N) array}, unique quadruples); with a mesh, the plan is one that was split for it."""
+    two = pair_brackets(functions, K, pairs, plan.pairs)
     four = None
     if quads:
         assert plan.quadruples is not None
         if mesh is None:
-            four = unique_quadruples(functions, K, plan.quadruples, four_point(quads))
+            four = unique_quadruples(functions, K, plan.quadruples, quads)
         else:
-            four = sharded_unique(functions, K, plan, four_point(quads), mesh)
-    return {p: two[_pair(p)] for p in pairs}, four
-
-
-def four_point(quads: tuple[str, ...]) -> tuple[Pattern, ...]:
-    """("0011", ...) as the bracket engine names them."""
-    return tuple(orders(pattern) for pattern in quads)
+            four = sharded_unique(functions, K, plan, quads, mesh)
+    return two, four
 
 
 def missing_tensors(functions: Functions, steps: Steps) -> dict[str, str]:
@@ -78,7 +58,7 @@ def missing_tensors(functions: Functions, steps: Steps) -> dict[str, str]:
     missing: dict[str, str] = {}
     for name, step in steps.items():
         for pattern in step.quads:
-            reason = divergence(functions, orders(pattern))
+            reason = divergence(functions, pattern)
             if reason:
                 missing[name] = f"{name} does not exist for {functions.name}: it needs {_shown(pattern)}, {reason}."
                 break
@@ -106,5 +86,5 @@ def divergence(functions: Functions, pattern: tuple[int, ...]) -> str | None:
     return None
 
 
-def _shown(pattern: str) -> str:
-    return "<" + " ".join("s" + "'" * k for k in orders(pattern)) + ">"
+def _shown(pattern: Pattern) -> str:
+    return "<" + " ".join("s" + "'" * k for k in pattern) + ">"

@@ -125,7 +125,7 @@ def _average(nodes: Nodes, polynomials: Mapping[int, Array], request: Request) -
     """<product of the atoms, differentiated>, one axis an atom, then one a derivative."""
     kinds, derivatives = request
     table = [nodes.slope if order else nodes.basis if basis else nodes.own for basis, order in kinds]
-    first = nodes.w * table[0][:, None] * table[1][None, :]
+    first = nodes.w[None, None] * table[0][:, None] * table[1][None, :]
     if len(table) == 4:
         return jnp.einsum("abn,cdn->abcd", first, table[2][:, None] * table[3][None, :])
     if derivatives:

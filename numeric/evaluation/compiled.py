@@ -14,13 +14,13 @@ import jax
 import jax.numpy as jnp
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from numeric.brackets import Functions, Plan
+from numeric.brackets import Functions, Order, Pattern, Plan
 from numeric.evaluation.bracket_tables import brackets
 from numeric.evaluation.devices import everywhere, local, split
 from numeric.evaluation.layer import Tensors, combine, combine_rows, needed
 from numeric.subscripts import Rows, Steps, Values
 
-Pairs = dict[str, jax.Array]
+Pairs = dict[Order, jax.Array]
 Tick = Callable[[float], None]
 
 
@@ -75,7 +75,7 @@ def layer_step(
 
 @lru_cache(maxsize=256)
 def _brackets(
-    functions: Functions, pairs: tuple[str, ...], quads: tuple[str, ...], mesh: Mesh | None
+    functions: Functions, pairs: tuple[Order, ...], quads: tuple[Pattern, ...], mesh: Mesh | None
 ) -> Callable[[Plan, jax.Array], tuple[Pairs, jax.Array | None]]:
     def layer_brackets(plan: Plan, K: jax.Array) -> tuple[Pairs, jax.Array | None]:
         return brackets(functions, plan, K, pairs, quads, mesh)
@@ -84,7 +84,7 @@ def _brackets(
 
 
 @lru_cache(maxsize=256)
-def _whole(table: Table, names: tuple[str, ...], quads: tuple[str, ...]) -> Callable[..., Tensors]:
+def _whole(table: Table, names: tuple[str, ...], quads: tuple[Pattern, ...]) -> Callable[..., Tensors]:
     def recursions(values: Values, tensors: Tensors, pairs: Pairs, unique: jax.Array | None) -> Tensors:
         return combine(table.steps, names, values, tensors, pairs, unique, quads)
 
@@ -92,7 +92,7 @@ def _whole(table: Table, names: tuple[str, ...], quads: tuple[str, ...]) -> Call
 
 
 @lru_cache(maxsize=256)
-def _block(table: Table, names: tuple[str, ...], quads: tuple[str, ...], count: int) -> Callable[..., Tensors]:
+def _block(table: Table, names: tuple[str, ...], quads: tuple[Pattern, ...], count: int) -> Callable[..., Tensors]:
     def recursions_on_rows(
         out: Tensors, values: Values, tensors: Tensors, pairs: Pairs, unique: jax.Array, start: jax.Array
     ) -> Tensors:

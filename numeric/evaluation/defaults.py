@@ -15,16 +15,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from numeric.brackets import Functions, Kernels, Plan, needs_no_plan, pair_brackets, plan_pairs_of
+from numeric.brackets import Functions, Kernels, Order, Plan, needs_no_plan, pair_brackets, plan_pairs_of
 from numeric.errors import NumericError
-from numeric.evaluation.bracket_tables import pair_orders
 from numeric.evaluation.compiled import Table
 from numeric.evaluation.host import at_single_inputs
 from numeric.evaluation.inputs import Parameters
 from numeric.evaluation.inputs import Values as Given
 from numeric.evaluation.layer import first_kernel, host_values, layer_values, needed
 from numeric.generated.equivalence import equal_shares
-from numeric.subscripts import Steps, View
+from numeric.subscripts import Steps, View, views
 
 CRITICAL = "critical"
 EQUIVALENCE = "equivalence"
@@ -99,7 +98,7 @@ def equivalent_rates(
     parameters = Parameters(C_b, C_W, zero, zero)
     if plans is not None:
         return _traced_rates(functions, Table(steps), X, parameters, widths, plans)
-    wanted, highest = pair_orders(needed(steps, NAMES)[0]), 1
+    wanted, highest = needed(steps, NAMES)[0], 1
     with np.errstate(all="ignore"):
         line: Any = np.mean(np.asarray(X) ** 2, axis=1)[:, None]
         K, (bias, weight) = _unit_contributions(partial(_first, steps, host_values(parameters, widths, 1), line), 2)
@@ -110,8 +109,8 @@ def equivalent_rates(
             if not np.isfinite(K).all():
                 return zero, zero  # the flow itself will say at which layer
             plan = plan_pairs_of(functions, Kernels.alone(variances), highest, max(TOLERANCE * 1e-4, 1e-13))
-        found = at_single_inputs(functions, plan, tuple(wanted.values()), variances)
-        s = {pattern: View(cast(Any, found[order][:, None]), 2) for pattern, order in wanted.items()}
+        found = at_single_inputs(functions, plan, wanted, variances)
+        s = {order: View(cast(Any, array[:, None]), 2) for order, array in found.items()}
         own = partial(_next, steps, host_values(parameters, widths, layer), s, K)
         with np.errstate(all="ignore"):
             K, (bias, weight, multiplier) = _unit_contributions(own, 3)
@@ -148,7 +147,7 @@ def _first(steps: Steps, values: Any, gram: Any, bias: float, weight: float, the
     return {name: first_kernel(steps, name, given, gram) for name in NAMES}
 
 
-def _next(steps: Steps, values: Any, s: dict[str, View], K: Any, bias: float, weight: float, theta: float) -> Any:
+def _next(steps: Steps, values: Any, s: dict[Order, View], K: Any, bias: float, weight: float, theta: float) -> Any:
     given = {**values, "lambda_b": bias + 0 * values["C_b"], "lambda_W": weight + 0 * values["C_b"]}
     t = {"K": View(K, 2), "Theta": View(theta + 0 * K, 2)}
     return {name: steps[name].advance(given, s, {}, t) for name in NAMES}
@@ -163,14 +162,14 @@ def _traced_rates(
     plans: Sequence[Plan],
 ) -> tuple[jax.Array, jax.Array]:
     """Inside jit, grad and vmap all inputs go together, and nothing is looked at."""
-    wanted = pair_orders(needed(table.steps, NAMES)[0])
+    wanted = needed(table.steps, NAMES)[0]
     gram = X @ X.T / X.shape[1]
     first = partial(_first, table.steps, layer_values(parameters, widths, 1), gram)
     K, (bias, weight) = _unit_contributions(first, 2)
     biases, weights, multipliers = [bias], [weight], []
     for layer, plan in enumerate(plans, start=2):
-        found = pair_brackets(functions, K, wanted.values(), plan.pairs)
-        s = {pattern: View(found[order], 2) for pattern, order in wanted.items()}
+        found = pair_brackets(functions, K, wanted, plan.pairs)
+        s = views(found, 2)
         own = partial(_next, table.steps, layer_values(parameters, widths, layer), s, K)
         K, (bias, weight, multiplier) = _unit_contributions(own, 3)
         biases.append(bias)

@@ -27,7 +27,7 @@ from numeric.brackets import (
 )
 from numeric.brackets.series.conditioning import POSITIONS
 from numeric.errors import NumericError
-from numeric.evaluation.bracket_tables import choose, four_point
+from numeric.evaluation.bracket_tables import choose
 from numeric.evaluation.compiled import Tick
 from numeric.evaluation.inputs import HYPERPARAMETERS, Parameters
 from numeric.evaluation.layer import Tensors, first_layer
@@ -109,7 +109,7 @@ class _Second(Run):
             plan = super().plan(kernels, layer)
             return replace(plan, pairs=plan.pairs.refined())
         plan = choose(self.functions, kernels, self.pairs, (), self.tolerance)
-        patterns = four_point(self.quads)
+        patterns = self.quads
         try:
             four = make_quadruple_plan(self.functions, kernels, patterns, self.tolerance, avoid=self.avoid)
         except NumericError:  # other pairs are no good here: finer rules on the same ones

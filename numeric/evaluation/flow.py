@@ -15,9 +15,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from numeric.activations import Definition, load, select
-from numeric.brackets import Functions, Plan, arrangements
+from numeric.brackets import Functions, Pattern, Plan, arrangements
 from numeric.errors import MissingTensor, NumericError
-from numeric.evaluation.bracket_tables import four_point, missing_tensors
+from numeric.evaluation.bracket_tables import missing_tensors
 from numeric.evaluation.defaults import equivalent_rates, initialization, read_rates
 from numeric.evaluation.devices import make_mesh
 from numeric.evaluation.error import estimate
@@ -128,7 +128,7 @@ def flow(
     need = needs(
         len(inputs),
         [steps[name].rank for name in names],
-        len(arrangements(four_point(needed(steps, names)[1]))),
+        len(arrangements(needed(steps, names)[1])),
         keep,
         depth,
         jnp.dtype(kind).itemsize,
@@ -244,7 +244,7 @@ def _tolerance(tolerance: float | None, kind: Any) -> float:
     return float(tolerance)
 
 
-def _given_plan(plan: Any, depth: int, size: int, quads: tuple[str, ...]) -> tuple[Plan, ...]:
+def _given_plan(plan: Any, depth: int, size: int, quads: tuple[Pattern, ...]) -> tuple[Plan, ...]:
     """A plan that the user hands in, checked: one for each step, made for as many inputs and as many factors."""
     if not isinstance(plan, Sequence) or any(not isinstance(own, Plan) for own in plan):
         raise NumericError("plan is the `plan` of a flow that was computed before.")

@@ -26,9 +26,8 @@ from numeric.brackets import (
     unique_quadruples,
 )
 from numeric.brackets.patterns import arrangements
-from numeric.evaluation.bracket_tables import four_point, pair_orders
 from numeric.evaluation.layer import needed
-from numeric.subscripts import Steps, View
+from numeric.subscripts import Steps, views
 
 SEVERAL = 64
 FEW = 3  # inputs up to which the host is faster, compiling included: four different ones take a plane of nodes
@@ -45,16 +44,13 @@ def host_step(
     """All tensors of the next layer, as NumPy arrays; `values` are NumPy's numbers."""
     pairs, quads = needed(steps, names)
     below: dict[str, Any] = {name: np.asarray(x) for name, x in tensors.items()}
-    wanted = pair_orders(pairs)
     with np.errstate(all="ignore"):  # what is not finite is found by the flow's own check
-        two = _pairs(functions, plan, below["K"], tuple(wanted.values()))
-        four = _quadruples(functions, plan, below["K"], four_point(quads)) if quads else {}
+        two = _pairs(functions, plan, below["K"], pairs)
+        four = _quadruples(functions, plan, below["K"], quads) if quads else {}
         out = {}
         for name in names:
             rank = steps[name].rank
-            s = {pattern: View(two[order], rank) for pattern, order in wanted.items()}
-            m = {pattern: View(four[four_point((pattern,))[0]], rank) for pattern in quads}
-            t = {key: View(array, rank) for key, array in below.items()}
+            s, m, t = views(two, rank), views(four, rank), views(below, rank)
             out[name] = np.asarray(steps[name].advance(values, s, m, t))
     return out
 

@@ -19,7 +19,7 @@ import numpy as np
 from numeric.activations import Definition, load
 from numeric.brackets import Functions, Kernels, Order, PairPlan, Rectangle, needs_no_plan, plan_pairs_of
 from numeric.errors import NumericError
-from numeric.evaluation.bracket_tables import missing_tensors, pair_orders
+from numeric.evaluation.bracket_tables import missing_tensors
 from numeric.evaluation.close_inputs import CLOSE_KERNELS, ClosePairs, is_standard, pair_flows
 from numeric.evaluation.compiled import Table
 from numeric.evaluation.defaults import equivalent_rates, initialization, read_rates
@@ -212,9 +212,8 @@ class _Blocks:
         below = {name: cast(Any, np.asarray(x)) for name, x in tensors.items()}
         wanted = _orders(self.table)
         with np.errstate(all="ignore"):
-            found = host_rectangle(self.run.functions, plan, tuple(wanted.values()), Rectangle(a, b, below["K"], same))
-            own = {key: found[order] for key, order in wanted.items()}
-            return combine_pairs(self.table.steps, NAMES, self.run.numbers(layer), below, own)
+            found = host_rectangle(self.run.functions, plan, wanted, Rectangle(a, b, below["K"], same))
+            return combine_pairs(self.table.steps, NAMES, self.run.numbers(layer), below, found)
 
     def with_close_inputs(
         self, x: np.ndarray, y: np.ndarray, gap: np.ndarray, a: np.ndarray, b: np.ndarray, tensors: Tensors
@@ -277,8 +276,8 @@ def _variances(run: Run, X: np.ndarray) -> np.ndarray:
     wanted = _orders(Table(run.steps))
     for layer in range(2, run.depth + 1):
         plan = plan_pairs_of(run.functions, Kernels.alone(out[-1]), 1, TOLERANCE)
-        found: Any = at_single_inputs(run.functions, plan, tuple(wanted.values()), out[-1])
-        own = {key: found[order][:, None] for key, order in wanted.items()}
+        found: Any = at_single_inputs(run.functions, plan, wanted, out[-1])
+        own = {order: value[:, None] for order, value in found.items()}
         with np.errstate(all="ignore"):
             diagonal = combine_pairs(run.steps, NAMES, run.numbers(layer), diagonal, own)
         run.check(diagonal, layer)
@@ -286,8 +285,8 @@ def _variances(run: Run, X: np.ndarray) -> np.ndarray:
     return np.stack(out)
 
 
-def _orders(table: Table) -> dict[str, Order]:
-    return pair_orders(needed(table.steps, NAMES)[0])
+def _orders(table: Table) -> tuple[Order, ...]:
+    return needed(table.steps, NAMES)[0]
 
 
 @lru_cache(maxsize=64)
@@ -307,8 +306,7 @@ def _rectangle_step(functions: Functions, table: Table) -> Callable[..., Tensors
         plan: PairPlan, values: LayerValues, a: jax.Array, b: jax.Array, same: jax.Array, tensors: Tensors
     ) -> Tensors:
         pairs = Rectangle(a, b, tensors["K"], same)
-        found = plan.rectangle(functions, tuple(wanted.values()), pairs, False)
-        return combine_pairs(table.steps, NAMES, values, tensors, {key: found[order] for key, order in wanted.items()})
+        return combine_pairs(table.steps, NAMES, values, tensors, plan.rectangle(functions, wanted, pairs, False))
 
     return step
 

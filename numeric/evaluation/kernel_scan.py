@@ -14,7 +14,6 @@ import jax
 import jax.numpy as jnp
 
 from numeric.brackets import Functions, Plan, Rectangle
-from numeric.evaluation.bracket_tables import pair_orders
 from numeric.evaluation.compiled import Table
 from numeric.evaluation.layer import Tensors, combine_pairs, needed
 from numeric.subscripts import Values
@@ -37,8 +36,7 @@ def kernel_scan(
 
 @lru_cache(maxsize=64)
 def _loop(functions: Functions, table: Table, names: tuple[str, ...]) -> Callable[..., tuple[Tensors, Tensors]]:
-    wanted = pair_orders(needed(table.steps, names)[0])
-    orders = tuple(wanted.values())
+    orders = needed(table.steps, names)[0]
 
     def loop(plan: Plan, values: Values, tensors: Tensors, count: jax.Array) -> tuple[Tensors, Tensors]:
         size = tensors["K"].shape[0]
@@ -53,7 +51,7 @@ def _loop(functions: Functions, table: Table, names: tuple[str, ...]) -> Callabl
         def line(layer: jax.Array, state: tuple[Tensors, jax.Array, Tensors]) -> tuple[Tensors, jax.Array, Tensors]:
             now, variances, largest = state
             found = plan.pairs.single(functions, orders, now["K"][:, 0])
-            two = {key: found[order][:, None] for key, order in wanted.items()}
+            two = {order: value[:, None] for order, value in found.items()}
             new = combine_pairs(table.steps, names, at(layer), now, two)
             variances = variances.at[layer].set(now["K"][:, 0])
             return new, variances, {name: jnp.maximum(largest[name], jnp.max(jnp.abs(new[name]))) for name in names}
@@ -72,8 +70,7 @@ def _loop(functions: Functions, table: Table, names: tuple[str, ...]) -> Callabl
             def step(layer: jax.Array, now: Tensors) -> Tensors:
                 rows, columns = (jax.lax.dynamic_slice_in_dim(variances[layer], k, tile) for k in (i, j))
                 found = plan.pairs.rectangle(functions, orders, Rectangle(rows, columns, now["K"], same), False)
-                two = {key: found[order] for key, order in wanted.items()}
-                return combine_pairs(table.steps, names, at(layer), now, two)
+                return combine_pairs(table.steps, names, at(layer), now, found)
 
             own = {name: jax.lax.dynamic_slice(first[name], (i, j), (tile, tile)) for name in names}
             own = jax.lax.fori_loop(0, count, step, own)

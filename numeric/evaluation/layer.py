@@ -12,10 +12,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from numeric.brackets import Functions, Plan, tensor
-from numeric.evaluation.bracket_tables import brackets, four_point
+from numeric.brackets import Functions, Order, Pattern, Plan, tensor
+from numeric.evaluation.bracket_tables import brackets
 from numeric.evaluation.inputs import HYPERPARAMETERS, Parameters
-from numeric.subscripts import Rows, Steps, Stored, Values, View
+from numeric.subscripts import Rows, Steps, Stored, Values, View, views
 
 Tensors = dict[str, jax.Array]
 
@@ -55,7 +55,7 @@ def first_layer(steps: Steps, names: tuple[str, ...], X: jax.Array, values: Valu
     return tensors
 
 
-def needed(steps: Steps, names: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def needed(steps: Steps, names: tuple[str, ...]) -> tuple[tuple[Order, ...], tuple[Pattern, ...]]:
     """The pair and four-point patterns that a set of tensors uses."""
     pairs = sorted({pattern for name in names for pattern in steps[name].pairs})
     quads = sorted({pattern for name in names for pattern in steps[name].quads})
@@ -76,19 +76,20 @@ def combine(
     names: tuple[str, ...],
     values: Values,
     tensors: Mapping[str, jax.Array],
-    pairs: Mapping[str, jax.Array],
+    pairs: Mapping[Order, jax.Array],
     unique: jax.Array | None,
-    quads: tuple[str, ...],
+    quads: tuple[Pattern, ...],
 ) -> Tensors:
     """The recursions, given the brackets: every four-point tensor is laid out once, then all are read from these."""
-    size, four = tensors["K"].shape[0], {}
+    size = tensors["K"].shape[0]
+    four: dict[Pattern, jax.Array] = {}
     if unique is not None:
         used = needed(steps, names)[1]
-        four = {p: tensor(unique, four_point(quads), four_point((p,))[0], size) for p in used}
+        four = {p: tensor(unique, quads, p, size) for p in used}
     out = {}
     for name in names:
         rank = steps[name].rank
-        s, m, t = ({key: View(array, rank) for key, array in arrays.items()} for arrays in (pairs, four, tensors))
+        s, m, t = views(pairs, rank), views(four, rank), views(tensors, rank)
         out[name] = steps[name].advance(values, s, m, t).astype(tensors["K"].dtype)
     return out
 
@@ -98,10 +99,10 @@ def combine_pairs(
     names: tuple[str, ...],
     values: Values,
     tensors: Mapping[str, jax.Array],
-    pairs: Mapping[str, jax.Array],
+    pairs: Mapping[Order, jax.Array],
 ) -> Tensors:
     """The recursions of K and Theta for whatever rows and columns the brackets are of."""
-    s, t = ({key: View(array, 2) for key, array in arrays.items()} for arrays in (pairs, tensors))
+    s, t = views(pairs, 2), views(tensors, 2)
     return {name: steps[name].advance(values, s, {}, t).astype(tensors["K"].dtype) for name in names}
 
 
@@ -110,13 +111,13 @@ def combine_rows(
     names: tuple[str, ...],
     values: Values,
     tensors: Mapping[str, jax.Array],
-    pairs: Mapping[str, jax.Array],
+    pairs: Mapping[Order, jax.Array],
     unique: jax.Array,
-    quads: tuple[str, ...],
+    quads: tuple[Pattern, ...],
     rows: Rows,
 ) -> Tensors:
     """The recursions of four-point tensors on some rows only, brackets read straight from the unique quadruples."""
     size = tensors["K"].shape[0]
-    s, t = ({key: View(array, 4, rows) for key, array in arrays.items()} for arrays in (pairs, tensors))
-    m = {p: Stored(unique, four_point(quads), four_point((p,))[0], size, rows) for p in quads}
+    s, t = views(pairs, 4, rows), views(tensors, 4, rows)
+    m = {p: Stored(unique, quads, p, size, rows) for p in quads}
     return {name: steps[name].advance(values, s, m, t).astype(tensors["K"].dtype) for name in names}

@@ -33,7 +33,7 @@ from numeric.evaluation.inputs import HYPERPARAMETERS, Parameters
 from numeric.functionals.tables import Media, Needs, Pair
 from numeric.generated.functionals import step_K, step_Theta
 from numeric.generated.layer import first_K, first_Theta
-from numeric.subscripts import Values, View
+from numeric.subscripts import Values, View, views
 
 Array = jax.Array
 
@@ -54,8 +54,7 @@ def first_kernels(X: Array, own: dict[str, Array]) -> tuple[Array, Array]:
 def next_kernels(functions: Functions, plan: Plan, K: Array, Theta: Array, own: Values) -> tuple[Array, Array]:
     """K and Theta of the next layer, as derived."""
     found = pair_brackets(functions, K, [(0, 0), (1, 1)], plan.pairs)
-    s = {"00": View(found[0, 0], 2), "11": View(found[1, 1], 2)}
-    t = {"K": View(K, 2), "Theta": View(Theta, 2)}
+    s, t = views(found, 2), views({"K": K, "Theta": Theta}, 2)
     return step_K(own, s, {}, t), step_Theta(own, s, {}, t)
 
 

@@ -166,7 +166,11 @@ def _trainer(study: ScaleStudy, standard: bool, width: int) -> Callable[..., tup
     def ntk(params: Params) -> jax.Array:
         """The NTK on the training inputs, up to a factor."""
         jacobian = jax.jacrev(lambda p: forward(p, jnp.float32(1.0))[1])(params)
-        flat = [np.sqrt(r) * j.reshape(len(X), -1) for own, pair in zip(jacobian, rates) for j, r in zip(own, pair)]
+        flat = [
+            np.sqrt(r) * j.astype(float).reshape(len(X), -1)
+            for own, pair in zip(jacobian, rates)
+            for j, r in zip(own, pair)
+        ]
         return jnp.stack([j @ j.T for j in flat]).sum(axis=0)
 
     def member(drawn: Params, sign: jax.Array, eta: jax.Array, multiplier: jax.Array) -> tuple[jax.Array, ...]:

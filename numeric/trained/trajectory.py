@@ -72,7 +72,7 @@ class Trajectory:
     def _step(self, net: _Network, rate: jax.Array, seen: jax.Array) -> State:
         """One update: the changes of z, H and dH when the error factors are multiplied with `rate`."""
         errors = self.loss.error(net.state.z[:, self.train].T)
-        e = rate * ((self.newton * seen) @ errors).T
+        e = rate * ((self.newton * seen[None]) @ errors).T
         return State(step_z(net, e), step_H(net, e), step_dH(net, e))
 
     def end(self, start: State, first: jax.Array, second: jax.Array) -> State:
@@ -98,7 +98,7 @@ class Trajectory:
         kernel = jnp.take(H, self.train, axis=3)
 
         def change(z: jax.Array, seen: jax.Array) -> jax.Array:
-            factors = (self.newton * seen) @ self.loss.error(z[:, self.train].T)
+            factors = (self.newton * seen[None]) @ self.loss.error(z[:, self.train].T)
             return -jnp.einsum("ijxa,aj->ix", kernel, factors)
 
         if not self.algorithm.continuous:

@@ -161,7 +161,7 @@ def stein_brackets(
         deltas, bare = _split(key[1])
         value = xp.ones_like(K[0][0])
         if deltas:
-            value = (2 / np.sqrt(2 * np.pi)) ** len(deltas) / xp.sqrt(inverses[deltas][1])
+            value = (2 / math.sqrt(2 * np.pi)) ** len(deltas) / xp.sqrt(inverses[deltas][1])
         if len(bare) == 4:
             return sign4(xp.stack([xp.stack(row) for row in S]), nodes, weights)
         return value * asines[deltas, bare] if bare else value

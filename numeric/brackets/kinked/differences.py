@@ -76,16 +76,16 @@ def pair_nodes(functions: Functions, K: Array, beta: Array, rule: Rule) -> Nodes
     sine = jnp.stack([-jnp.cos(beyond), jnp.cos(wide), jnp.cos(thin), jnp.cos(within)])
     z_b = jnp.stack([jnp.sin(wide), jnp.sin(beyond), jnp.sin(within), jnp.sin(thin)])
     half = jnp.stack([(np.pi - angle) / 2] * 2 + [angle / 2] * 2)
-    wt = half[:, None] * weight
+    wt = half[:, None] * weight[None, :]
 
     def spherical(direction: Array) -> Array:
         """(signs, 4 half sectors, angles, radii): a point and its mirror image."""
-        point = direction[:, :, None] * r
+        point = direction[:, :, None] * r[None, None, :]
         return jnp.stack([point, -point])
 
     x = jnp.stack([spherical(cosine), spherical(sine)])
     a, b, m = root * x[0], other * spherical(z_b), tilt * x[0] + spread * x[1]
-    w = jnp.broadcast_to(wt[:, :, None] * wr / (2 * np.pi), a.shape)
+    w = jnp.broadcast_to(wt[:, :, None] * wr[None, None, :] / (2 * np.pi), a.shape)
     delta = _difference(functions, a, b, m, beta)
     s_a, s_b = functions.derivatives(a, 0), functions.derivatives(b, 0)
     slopes = functions.derivatives(a, 1), functions.derivatives(b, 1)
@@ -111,7 +111,7 @@ def _difference(functions: Functions, a: Array, b: Array, m: Array, beta: Array)
 
 def _increment(functions: Functions, start: Array, step: Array, end: Array, short: float) -> Array:
     """sigma(end) - sigma(start), both on one side of the kink: the integral of the slope where the step is short."""
-    points, weights = (LEGENDRE[0] + 1) / 2, LEGENDRE[1] / 2
+    points, weights = ((LEGENDRE[0] + 1) / 2).tolist(), (LEGENDRE[1] / 2).tolist()
     small = jnp.abs(step) < short
     inner = jnp.where(small, step, 0.0)
     side = jnp.where(end > 0, 1.0, -1.0) * 1e-300  # the slope on the side of the end, at the kink too

@@ -43,9 +43,9 @@ def angular_rule(count: int, grain: Array) -> tuple[Array, Array]:
 
 
 def _both_ends(width: Array, grain: Array, count: int) -> tuple[Array, Array]:
-    """Nodes and weights on (0, width), graded towards both ends: (..., nodes)."""
+    """Nodes and weights on (0, width), graded towards both ends: (widths, nodes)."""
     near, weight = angular_rule(count, grain)
-    half = width[..., None] / 2
+    half, near, weight = width[:, None] / 2, near[None, :], weight[None, :]
     nodes = jnp.concatenate([half * near, 2 * half - half * near], axis=-1)
     return nodes, jnp.concatenate([half * weight, half * weight], axis=-1)
 
@@ -68,9 +68,10 @@ def sector_integrals(
     grain = 1 / jnp.maximum(jax.lax.stop_gradient(jnp.maximum(size_a, size_b)), 1)
     t, wt = _both_ends(width, grain, angles)
     t = t + start[:, None]
-    z_a = size_a * SIGNS[:, :1, None] * jnp.abs(jnp.cos(t))[:, :, None] * r
-    z_b = size_b * SIGNS[:, 1:, None] * jnp.abs(jnp.cos(t - angle))[:, :, None] * r
-    weight = wt[:, :, None] * wr / (2 * np.pi)
+    signs = jnp.asarray(SIGNS, angle.dtype)
+    z_a = size_a * signs[:, :1, None] * jnp.abs(jnp.cos(t))[:, :, None] * r[None, None, :]
+    z_b = size_b * signs[:, 1:, None] * jnp.abs(jnp.cos(t - angle))[:, :, None] * r[None, None, :]
+    weight = wt[:, :, None] * wr[None, None, :] / (2 * np.pi)
     f = {k: functions.derivatives(z_a, k) * weight for k in sorted({j for j, _ in orders})}
     g = {k: functions.derivatives(z_b, k) for k in sorted({k for _, k in orders})}
     return jnp.stack([(f[j] * g[k]).sum() for j, k in orders])

@@ -8,6 +8,7 @@ respect to K; four-point brackets that hold them are refused.
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 from itertools import product
 
@@ -57,7 +58,7 @@ def _even(slopes: Slopes, a: Array, b: Array, c: Array) -> Array:
 def _odd(slopes: Slopes, a: Array, b: Array, c: Array) -> Array:
     """<sigma(z_a) sigma'(z_b)>."""
     mu, nu = _mean_and_half_difference(slopes)
-    return mu * nu * np.sqrt(2 / np.pi) * (c / jnp.sqrt(b) + jnp.sqrt(a))
+    return mu * nu * math.sqrt(2 / np.pi) * (c / jnp.sqrt(b) + jnp.sqrt(a))
 
 
 def _differentiated(function, x: int, y: int, z: int):
@@ -87,9 +88,9 @@ def linear_pair(slopes: Slopes, j: int, k: int, pairs: Rectangle) -> Array:
         root = xp.sqrt(xp.where(positive, b, 1))
         if (j, k) == (0, 1):
             slope = xp.where(positive, pairs.c / root, 0)
-            return mu * nu * np.sqrt(2 / np.pi) * (slope + xp.sqrt(a))
+            return mu * nu * math.sqrt(2 / np.pi) * (slope + xp.sqrt(a))
         gap = xp.where(pairs.same, 0, xp.sqrt(_gap(a, b, pairs.c)))
-        value = gap / root**2 * (2 * nu**2 / np.pi) if j == 0 else mu * nu * np.sqrt(2 / np.pi) / root
+        value = gap / root**2 * (2 * nu**2 / np.pi) if j == 0 else mu * nu * math.sqrt(2 / np.pi) / root
         return xp.where(positive, value, 0)
     usable = ~coincident & (a > 0) & (b > 0)
     a, b, c = xp.where(usable, a, 1), xp.where(usable, b, 1), xp.where(usable, pairs.c, 0)

@@ -54,7 +54,7 @@ def cholesky(C: Array) -> list[list[Array]]:
         row: list[Array] = []
         rest = C[j, j]
         for k in range(j):
-            load = (C[j, k] - sum((row[m] * low[k][m] for m in range(k)), jnp.zeros(()))) / low[k][k]
+            load = (C[j, k] - sum((row[m] * low[k][m] for m in range(k)), jnp.zeros((), C.dtype))) / low[k][k]
             most = jnp.sqrt(jnp.maximum(rest, NOISE * C[j, j]))  # rounding must not break Cauchy's inequality
             row.append(jnp.clip(load, -most, most))
             rest = rest - row[-1] ** 2
@@ -114,11 +114,12 @@ def _panels(edges: Array, widths: Array, rule: tuple[Array, Array], radius: floa
 
 def _graded(left: Array, right: Array, a: Array, b: Array, rule: tuple[Array, Array]) -> tuple[Array, Array]:
     half = (right - left) / 2
+    points, own = (jnp.expand_dims(v, range(half.ndim)) for v in rule)
     nodes, weights = [], []
     for start, sign, alpha in ((left, 1.0, a), (right, -1.0, b)):
         tau = jnp.arcsinh(half / alpha)[..., None]
-        nodes.append(start[..., None] + sign * alpha[..., None] * jnp.sinh(tau * rule[0]))
-        weights.append(alpha[..., None] * tau * jnp.cosh(tau * rule[0]) * rule[1])
+        nodes.append(start[..., None] + sign * alpha[..., None] * jnp.sinh(tau * points))
+        weights.append(alpha[..., None] * tau * jnp.cosh(tau * points) * own)
     x, w = jnp.concatenate(nodes, axis=-1), jnp.concatenate(weights, axis=-1)
     x, w = (v.reshape(*v.shape[:-2], -1) for v in (x, w))
     return x, w * jnp.exp(-(x**2) / 2) / float(np.sqrt(2 * np.pi))
@@ -136,14 +137,14 @@ def _table(
     """The last label's factors smoothed by its conditional deviation, as a function of the mean: (kinds, ...)."""
     *means, delta = low[-1]
     grain = delta if functions.kinked else jnp.sqrt(delta**2 + scale**2)
-    reach = jnp.maximum(RADIUS * jnp.sqrt(sum((m * m for m in means), jnp.zeros(()))), 1e-9 * grain)
+    reach = jnp.maximum(RADIUS * jnp.sqrt(sum((m * m for m in means), jnp.zeros_like(delta))), 1e-9 * grain)
     top = jnp.arcsinh(reach / grain)
     step = 2 * top / (ENTRIES - WINDOW)
     tau = step * (jnp.arange(ENTRIES, dtype=delta.dtype) - (ENTRIES - 1) / 2)
     edge = -grain / delta * jnp.sinh(tau)
     x, w = _panels(edge[:, None], jnp.broadcast_to(scale / delta, (ENTRIES, 1)), rule, RADIUS)
     z = delta * (x - edge[:, None])
-    values = (w * factors(functions, kinds, z)).sum(axis=-1).T  # (entries, kinds)
+    values = (w[None] * factors(functions, kinds, z)).sum(axis=-1).T  # (entries, kinds)
     half = WINDOW // 2
     windows = jnp.stack([values[i : ENTRIES - WINDOW + 1 + i] for i in range(WINDOW)], axis=1)
     local = jnp.einsum("pi,tik->tkp", jnp.asarray(_interpolation(), delta.dtype), windows)
@@ -152,7 +153,7 @@ def _table(
         place = jnp.arcsinh(mean / grain) / step + (ENTRIES - 1) / 2 - half
         place = jnp.clip(place, 0, ENTRIES - WINDOW)
         index = jnp.round(place).astype(jnp.int32)
-        u = (place - index)[..., None]
+        u = (place - index.astype(place.dtype))[..., None]
         rows = local[index]  # (..., kinds, WINDOW)
         total = rows[..., -1]
         for p in range(WINDOW - 2, -1, -1):
@@ -173,7 +174,7 @@ def nested_brackets(
     size = len(low)
     if size == 1:
         x, w = _panels(jnp.zeros(1, C.dtype), (scale / low[0][0])[None], rule, RADIUS)
-        return (w * factors(functions, [r[0] for r in requests], low[0][0] * x)).sum(axis=-1)
+        return (w[None] * factors(functions, [r[0] for r in requests], low[0][0] * x)).sum(axis=-1)
     soft = 0.0 if functions.kinked else scale
     lines = {level: _sharp_lines(low, level, level == 0, soft) for level in range(size - 1)}
     own = [scale / low[i][i] for i in range(size)]
@@ -197,7 +198,7 @@ def nested_brackets(
 
     def summed(level: int, before: list[Array], x: Array, w: Array, z: Array) -> Array:
         kinds = sorted({r[0] for r in wanted[level]})
-        left = w * factors(functions, kinds, z)
+        left = w[None] * factors(functions, kinds, z)
         right = tails(level + 1, [*(jnp.broadcast_to(b, x.shape) for b in before), x])
         which = [(kinds.index(r[0]), wanted[level + 1].index(r[1:])) for r in wanted[level]]
         return jnp.stack([(left[i] * right[j]).sum(axis=-1) for i, j in which])

@@ -161,18 +161,19 @@ def conditioned(
         outer_a = {i: sigma(functions, g.a @ x, i) for i in {f.i for f in plan}}
         outer_b = {j: sigma(functions, g.b @ x, j) for j in {f.j for f in plan}}
         means = g.labels.T @ x
-        c = smoothed(functions, means + g.s[:, None] * y[:, None, None], g.s, table, orders, upward)
+        c = smoothed(functions, means[None] + g.s[None, :, None] * y[:, None, None], g.s, table, orders, upward)
         weight = {(i, j): w * outer_a[i] * outer_b[j] for i, j in {(f.i, f.j) for f in plan}}
         stacked = {kl: xp.stack([weight[f.i, f.j] for f in group])[:, None, :] for kl, group in groups.items()}
 
         def order(_: None, rows: dict[int, Array]) -> tuple[None, list[Array]]:
             """All products of one order n: the families that share (k, l) in one matrix product."""
-            return None, [(stacked[k, l] * rows[k]).reshape(-1, rows[k].shape[-1]) @ rows[l].T for k, l in groups]
+            return None, [(stacked[k, l] * rows[k][None]).reshape(-1, rows[k].shape[-1]) @ rows[l].T for k, l in groups]
 
         _, added = loop(order, None, c)
         series = [old + new for old, new in zip(total[0], added)]
         lower = {
-            (f, m): value + (c[f.k - m][0] * weight[f.i, f.j]) @ c[f.l - m][0].T for (f, m), value in total[1].items()
+            (f, m): value + (c[f.k - m][0] * weight[f.i, f.j][None]) @ c[f.l - m][0].T
+            for (f, m), value in total[1].items()
         }
         return (series, lower), None
 

@@ -124,7 +124,7 @@ def _together(
     terms = tuple(xp.stack(side, axis=1) for side in ([left[j] for j, _ in orders], [right[k] for _, k in orders]))
 
     def horner(total: Array, term: tuple[Array, Array]) -> tuple[Array, None]:
-        return total * rho + term[0][:, :, None] * term[1][:, None, :], None
+        return total * rho[None] + term[0][:, :, None] * term[1][:, None, :], None
 
     start = xp.zeros((len(orders), *rho.shape), rho.dtype)
     return dict(zip(orders, loop(horner, start, terms, reverse=True)[0]))

@@ -117,8 +117,8 @@ def draw(theory: Theory, key: Array, count: int) -> tuple[Draw, Array]:
     outputs = len(theory.y)
     z = jax.random.normal(next(keys), (count, outputs, theory.initial.shape[1]), kind) @ theory.initial.T
     signs = jax.random.rademacher(next(keys), (count, 1, outputs, 1), kind)
-    modes = z @ theory.U
-    errors = jnp.stack([modes - theory.y, -modes - theory.y], axis=1)
+    modes, y = z @ theory.U, theory.y[None]
+    errors = jnp.stack([modes - y, -modes - y], axis=1)
     return Draw(sources, above, errors, jnp.sum(signs * errors, axis=2, keepdims=True)), z
 
 
@@ -169,7 +169,7 @@ class Forces:
                 vectors[slot] = self.vector(c, slot, errors, factors)
             yield 1.0, vectors, {}
             return
-        own = -self.draw.errors if linear else self.theory.y
+        own = -self.draw.errors if linear else self.theory.y[None, None]
         for term in MOMENTS[c.kinds][carrier]:
             assert not term.kernels and all(component == "i" for _, component in term.targets)
             vectors = {slot: self.vector(c, slot, own, factors) for slot, _ in term.targets}

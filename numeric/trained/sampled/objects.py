@@ -168,9 +168,9 @@ def drawn_pieces(
             for step in PAIRS[own].steps:
                 number = _number(step.coefficient, layer.parameters)
                 if at[0] == at[1]:
-                    factor = number * jnp.diagonal(layer.brackets[step.orders])
+                    factor = number * _own(layer.brackets[step.orders])
                     if step.theta:
-                        factor = factor * jnp.diagonal(layer.Theta)
+                        factor = factor * _own(layer.Theta)
                     ends = _times(left, factor) if at[0] == 0 else left, right if at[0] == 0 else _times(right, factor)
                     below.append((_place(step, at), *ends, matrix))
                     continue
@@ -186,7 +186,7 @@ def drawn_pieces(
             first, second = (source[k] for k in origin.orders)
             edge = matrix
             if at[0] == at[1]:
-                both = number * first * second * (jnp.diagonal(layers[0].Theta) if origin.theta else 1.0)
+                both = number * first * second * (_own(layers[0].Theta) if origin.theta else 1.0)
                 ends = (_times(left, both), right) if at[0] == 0 else (left, _times(right, both))
             else:
                 if at == (1, 0):
@@ -196,6 +196,11 @@ def drawn_pieces(
                     edge = layers[0].Theta if edge is None else edge * layers[0].Theta
             found.append(Made(ends[0], ends[1], edge))
     return found
+
+
+def _own(matrix: Array) -> Array:
+    """The diagonal, laid out as vectors of drawn neurons are."""
+    return jnp.diagonal(matrix)[None, None, None, :]
 
 
 def _times(a: Array | None, b: Array) -> Array:

@@ -46,7 +46,7 @@ def spread_batch(program: SpreadProgram, key: Array, weights: Packed) -> tuple[A
     forces = Forces(theory, drawn)
     signs = jax.random.rademacher(signs_key, (program.count, 1, 1, len(W)), W.dtype)
     outside = signs @ W
-    odd = jnp.zeros(())
+    odd = jnp.zeros((), W.dtype)
     for c in MEAN:
         both = forces.signed(c, weights[c.weight])
         odd = odd + (both[:, 0] - both[:, 1]) / 2

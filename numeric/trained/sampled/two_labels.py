@@ -75,7 +75,6 @@ def _grouped(orders: tuple[int, ...], labels: str) -> tuple[tuple[int, ...], tup
 class _Tables:
     """What a layer step reads: pair averages, averages of products, components of the layer below."""
 
-    orders: Mapping[str, tuple[int, ...]]
     two: Mapping[tuple[int, int], Array]
     many: Mapping[tuple[tuple[int, ...], tuple[int, ...]], Array]
     below: TwoLabels
@@ -83,8 +82,8 @@ class _Tables:
     def on(self, pattern: str, step: Step) -> tuple[Any, Any, Any]:
         """Brackets of pairs, brackets of four and tensors, on the labels of a pattern."""
         return (
-            {p: _Lettered(partial(_two_point, self.two, self.orders[p]), pattern) for p in step.pairs},
-            {q: _Lettered(partial(self._four, self.orders[q]), pattern) for q in step.quads},
+            {p: _Lettered(partial(_two_point, self.two, p), pattern) for p in step.pairs},
+            {q: _Lettered(partial(self._four, q), pattern) for q in step.quads},
             {name: _Lettered(partial(self.below.read, name), pattern) for name in step.tensors},
         )
 
@@ -101,18 +100,17 @@ def first_order_kernels(flow: Any) -> dict[str, np.ndarray]:
     size = len(flow.layer(1).K)
     now = TwoLabels(size, {(name, "ab"): np.zeros((size, size)) for name in TWO})
     now.arrays |= {(name, pattern): np.zeros((size, size)) for name in FOUR for pattern in PATTERNS}
-    orders = {pattern: tuple(int(digit) for digit in pattern) for pattern in (*pairs, *quads)}
-    groups = {_grouped(orders[quad], "".join(labels)) for quad in quads for labels in product("ab", repeat=4)}
+    groups = {_grouped(quad, "".join(labels)) for quad in quads for labels in product("ab", repeat=4)}
     for layer in range(2, flow.depth + 1):
         values: Any = {k: float(v) for k, v in layer_values(flow.parameters, flow.widths, layer).items()}
         below = flow.layer(layer - 1)
         K = jnp.asarray(below.K)
-        plan = make_pair_plan(functions, np.asarray(K), max(max(orders[p]) for p in pairs))
-        found = compiled_pairs(functions, tuple((orders[p][0], orders[p][1]) for p in pairs), plan, K)
+        plan = make_pair_plan(functions, np.asarray(K), max(max(pair) for pair in pairs))
+        found = compiled_pairs(functions, pairs, plan, K)
         two = {pair: np.asarray(value) for pair, value in found.items()}
         many = product_pairs(functions, K, groups)
         now.arrays |= {("Theta", "ab"): np.asarray(below.Theta)}
-        tables = _Tables(orders, two, many, now)
+        tables = _Tables(two, many, now)
         after = TwoLabels(size)
         for name in names:
             for pattern in PATTERNS if name in FOUR else ("ab",):

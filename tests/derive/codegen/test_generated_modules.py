@@ -78,7 +78,7 @@ def test_only_what_is_asked_for_is_generated():
     assert closure(["R"]) == ("K", "Theta", "B", "P", "R")
     source = activation_module("tanh", ["F"])
     assert "def step_F" in source and "def step_V" not in source and "m0000" not in source
-    assert needs(recursion("F")).quads == ("0011",)
+    assert needs(recursion("F")).quads == ((0, 0, 1, 1),)
     with pytest.raises(DeriveError, match="there is no tensor 'W'"):
         closure(["W"])
 
@@ -111,7 +111,7 @@ def test_printed_step_equals_the_recursion(tensor):
 
     from derive import symbols
 
-    names = {"Values": None, "Views": None, "jax": type("jax", (), {"Array": None})}
+    names = {"Values": None, "Pairs": None, "Quadruples": None, "Views": None, "jax": type("jax", (), {"Array": None})}
     exec(step_source(tensor), names)
     values = {name: getattr(symbols, name) for name in ("C_b", "C_W", "lambda_b", "lambda_W", "r")}
     result = names[f"step_{tensor}"](values, Table("pair"), Table("quad"), Table("tensor"))

@@ -15,7 +15,7 @@ X = jnp.array([[0.3, -1.2], [1.1, 0.4]])
 
 
 def mlp(params, x):
-    hidden = jnp.tanh(x @ params["W"].T + params["b"])
+    hidden = jnp.tanh(x @ params["W"].T + params["b"][None])
     return jnp.sin(hidden @ params["V"].T + hidden[:, :1])
 
 

@@ -19,9 +19,9 @@ from numeric.trained.dynamics import TrainingDynamics
 
 def mlp(params, x):
     for weight, bias in params[:-1]:
-        x = jnp.tanh(x @ weight.T + bias)
+        x = jnp.tanh(x @ weight.T + bias[None])
     weight, bias = params[-1]
-    return x @ weight.T + bias
+    return x @ weight.T + bias[None]
 
 
 def conv(params, x):
@@ -38,7 +38,7 @@ def recurrent(params, x):
     """One matrix used at every step of a sequence, one output without an axis."""
 
     def step(h, token):
-        return jnp.tanh(h @ params["W"] + token[:, None] * params["u"]), None
+        return jnp.tanh(h @ params["W"] + token[:, None] * params["u"][None]), None
 
     h, _ = jax.lax.scan(step, jnp.zeros((len(x), 6)), x.T)
     return h @ params["v"]
@@ -48,7 +48,7 @@ def scaled(params, x):
     """Factors before the matrices, a matrix on the left, positions, a layer inside a jitted function, a norm."""
     h = jnp.tanh((0.5 * params["A"]) @ x.reshape(-1, 4, 2).swapaxes(1, 2).reshape(-1, 2, 4, 1) @ jnp.ones((1, 2)))
     h = jnp.einsum("nstu,tv->nsuv", h.reshape(-1, 2, 3, 2), params["B"] / 3.0)
-    h = jax.jit(lambda h: jax.nn.gelu(h.reshape(-1, 20) @ params["C"].T))(h) * params["norm"]
+    h = jax.jit(lambda h: jax.nn.gelu(h.reshape(-1, 20) @ params["C"].T))(h) * params["norm"][None]
     return -(h @ params["D"])
 
 
@@ -115,7 +115,7 @@ def test_the_cheapest_route():
     """Layers where there are layers; with one matrix used at every step its gradient, or products."""
     wide = Networks("tanh", (10, 64, 64, 30))
     params = wide.sample_one(jax.random.key(0))
-    X = jnp.ones((20, 10)) * jnp.arange(20)[:, None]
+    X = jnp.ones((20, 10)) * jnp.arange(20.0)[:, None]
     many = sample_model(lambda p, x: wide.output_one(p, x).T, params, X, None)
     assert len(many.by_layers["structured"].places) == 3
     assert cheapest(many, 20, 20) == "structured"
@@ -152,7 +152,7 @@ def test_pseudo_ntk_is_the_mean_over_output_pairs_and_converges():
             params = nets.sample_one(key)
             f = lambda p, x: nets.output_one(p, x).T  # noqa: E731
             H = empirical_ntk(f, params, X, nets.rates(), method="jacobian")
-            rest = H - jnp.eye(4)[:, :, None, None] * pseudo_ntk(f, params, X, nets.rates())
+            rest = H - jnp.eye(4)[:, :, None, None] * pseudo_ntk(f, params, X, nets.rates())[None, None]
             return jnp.sum(rest**2) / jnp.sum(H**2)
 
         squares = np.asarray(jax.jit(jax.vmap(relative))(jax.random.split(jax.random.key(width), 8)))

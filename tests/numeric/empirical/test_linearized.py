@@ -147,7 +147,7 @@ def test_shallow_bound_holds(activation):
     closest = np.inf
     for scale in (0.01, 0.1, 1.0, 5.0):
         w0 = jnp.asarray(rng.normal(size=(m, d)))
-        w = w0 + scale * np.sign(a)[:, None] * jnp.asarray(rng.normal(size=d))
+        w = w0 + scale * np.sign(a)[:, None] * jnp.asarray(rng.normal(size=(1, d)))
         f = lambda w: shallow_network(activation, w, a, X)  # noqa: E731
         gap = float(jnp.abs(f(w) - linearize(lambda w, x: shallow_network(activation, w, a, x), w0)(w, X)).max())
         bound = linearization_bound(activation, w, w0)
@@ -191,7 +191,7 @@ def test_ntk_parametrization_translates():
 
     def theirs(params, x):
         for layer, (W, b) in enumerate(params):
-            x = (x if layer == 0 else jnp.tanh(x)) @ W.T * (sigma_W / np.sqrt(W.shape[1])) + beta * b
+            x = (x if layer == 0 else jnp.tanh(x)) @ W.T * (sigma_W / np.sqrt(W.shape[1])) + beta * b[None]
         return x
 
     h = NTKParametrization(beta, sigma_W).hyperparameters()
