@@ -8,19 +8,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 import sympy as sp
 
 from derive import layout, notation
 from derive.layout import Block
 from derive.steps import Words, formula, words
-from derive.tables import Row, csv_text, data_frame
-from effective_theory.files import write_file
-
-if TYPE_CHECKING:
-    import pandas
+from derive.tables import Row, Tabular
 
 
 class Result(ABC):
@@ -62,20 +56,9 @@ def tex(expression: sp.Expr, digits: int = 10) -> str:
     return notation.latex(expression, digits)
 
 
-class TableResult(Result):
+class TableResult(Tabular, Result):
     """A result that is a table: also as CSV and as a pandas DataFrame."""
 
     @abstractmethod
     def rows(self) -> Sequence[Row]:
         """One mapping of column names to values a row."""
-
-    def to_csv(self, path: str | Path | None = None) -> str:
-        """The table as CSV text; written to a file where a path is given."""
-        text = csv_text(self.rows())
-        if path is not None:
-            write_file(Path(path), text)
-        return text
-
-    def to_dataframe(self) -> pandas.DataFrame:
-        """The table as a pandas DataFrame."""
-        return data_frame(self.rows())

@@ -23,3 +23,7 @@ ell = sp.Symbol("ell", positive=True)
 """The layer, as a continuous variable of large-depth series."""
 L = sp.Symbol("L", positive=True)
 """The depth of the whole network."""
+
+_ELEMENTARY = (sp.exp, sp.log, sp.tanh, sp.sinh, sp.cosh, sp.sin, sp.cos, sp.tan, sp.atan, sp.asinh, sp.erf, sp.erfc)
+ELEMENTARY: dict[type, str] = {function: function.__name__ for function in _ELEMENTARY}
+"""Functions of formulas, by the names that arbitrary precision and ball arithmetic know them by as well."""

@@ -5,7 +5,10 @@ from __future__ import annotations
 import csv
 from collections.abc import Mapping, Sequence
 from io import StringIO
+from pathlib import Path
 from typing import TYPE_CHECKING
+
+from effective_theory.files import write_file
 
 if TYPE_CHECKING:
     import pandas
@@ -26,8 +29,22 @@ def csv_text(rows: Sequence[Row]) -> str:
     return out.getvalue()
 
 
-def data_frame(rows: Sequence[Row]) -> pandas.DataFrame:
-    """Rows as a pandas DataFrame (pandas is imported here only)."""
-    import pandas
+class Tabular:
+    """What is a table: its rows, as CSV and as a pandas DataFrame."""
 
-    return pandas.DataFrame([dict(row) for row in rows])
+    def rows(self) -> Sequence[Row]:
+        """One mapping of column names to values a row."""
+        raise NotImplementedError
+
+    def to_csv(self, path: str | Path | None = None) -> str:
+        """The table as CSV text; written to a file where a path is given."""
+        text = csv_text(self.rows())
+        if path is not None:
+            write_file(Path(path), text)
+        return text
+
+    def to_dataframe(self) -> pandas.DataFrame:
+        """The table as a pandas DataFrame (pandas is imported here only)."""
+        import pandas
+
+        return pandas.DataFrame([dict(row) for row in self.rows()])

@@ -17,6 +17,7 @@ import sympy as sp
 
 from derive.errors import DeriveError
 from derive.safety import check_source
+from derive.symbols import ELEMENTARY
 
 if TYPE_CHECKING:
     from flint import acb, arb
@@ -182,19 +183,8 @@ def _power(base: arb, exponent: sp.Expr) -> arb:
 _SPLIT = (sp.Abs, sp.Max, sp.Min, sp.sign, sp.Heaviside, sp.Piecewise)
 _MANY = ("Max", "Min")
 _NAMES: dict[type, str] = {
-    sp.exp: "exp",
-    sp.log: "log",
-    sp.tanh: "tanh",
+    **ELEMENTARY,
     sp.sech: "sech",
-    sp.sinh: "sinh",
-    sp.cosh: "cosh",
-    sp.sin: "sin",
-    sp.cos: "cos",
-    sp.tan: "tan",
-    sp.atan: "atan",
-    sp.asinh: "asinh",
-    sp.erf: "erf",
-    sp.erfc: "erfc",
     Complement: "erfc",
     sp.Abs: "Abs",
     sp.sign: "sign",

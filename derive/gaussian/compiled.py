@@ -12,22 +12,8 @@ import sympy as sp
 
 from derive.errors import DeriveError
 from derive.safety import run_checked
-from derive.symbols import z
+from derive.symbols import ELEMENTARY, z
 
-_NATIVE = {
-    sp.exp: "exp",
-    sp.log: "log",
-    sp.tanh: "tanh",
-    sp.sinh: "sinh",
-    sp.cosh: "cosh",
-    sp.sin: "sin",
-    sp.cos: "cos",
-    sp.tan: "tan",
-    sp.atan: "atan",
-    sp.asinh: "asinh",
-    sp.erf: "erf",
-    sp.erfc: "erfc",
-}
 RealFunction = Callable[[gmpy2.mpfr], gmpy2.mpfr]
 
 
@@ -42,7 +28,7 @@ def compiled(expression: sp.Expr, bits: int) -> RealFunction:
     source, constants = _source(expression)
     with gmpy2.context(precision=bits):
         values = {name: to_mpfr(value, bits) for name, value in constants.items()}
-    names = {name: getattr(gmpy2, name) for name in (*_NATIVE.values(), "sqrt")} | values
+    names = {name: getattr(gmpy2, name) for name in (*ELEMENTARY.values(), "sqrt")} | values
     return cast(RealFunction, run_checked(source, names)["function"])
 
 
@@ -80,8 +66,8 @@ def _print(e: sp.Expr, constants: dict[str, sp.Expr]) -> str:
         if e.exp.is_Integer and e.exp < 0:
             return f"(1/{_print(e.base**-e.exp, constants)})"
         return f"({base}**{_print(e.exp, constants)})"
-    if e.func in _NATIVE:
-        return f"{_NATIVE[e.func]}({_print(e.args[0], constants)})"
+    if e.func in ELEMENTARY:
+        return f"{ELEMENTARY[e.func]}({_print(e.args[0], constants)})"
     raise DeriveError(f"No arbitrary-precision rule for the function {e.func.__name__}.")
 
 

@@ -7,7 +7,6 @@ linearized prediction, which needs no training, is the control variate that isol
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -20,6 +19,7 @@ import numpy as np
 from numeric.ensemble.networks import Networks, Params, check_data, flip_last_layer
 from numeric.errors import NumericError
 from numeric.evaluation.flow import flow
+from numeric.progress import progress_bar
 from numeric.trained.algorithms import Algorithm, DivergentTraining
 from numeric.trained.losses import Loss
 from numeric.trained.modes import modes_of
@@ -236,7 +236,7 @@ def train_ensemble(
     root = jax.random.key(seed)
     rounds, extra = -(-pairs // batch), -(-linear_pairs // batch)
     ends, linear, products, changes, worst = [], [], [], [], 0.0
-    with _progress(rounds + extra, progress) as tick:
+    with progress_bar(rounds + extra, progress, "training networks") as tick:
         for index in range(rounds + extra):
             params = networks.sample(jax.random.fold_in(root, index), batch)
             if index < rounds:
@@ -257,7 +257,7 @@ def train_ensemble(
                 newton = newton_tensors(networks, params, X, chosen, algorithm) if tolerance is None else None
                 start = _linear_pair(params, X, y, newton, networks, chosen, algorithm, steps, tolerance is not None)
             linear.append(np.asarray(start))
-            tick()
+            tick(1)
     return EnsembleResult(
         np.concatenate(ends),
         np.concatenate(linear),
@@ -284,7 +284,7 @@ def _pair(
     both = [trained(networks, p, X, y, train, algorithm, steps, newton) for p in (params, flip_last_layer(params))]
     ends = jnp.stack([networks.outputs(end, X) for end in both])
     products = jnp.einsum("scia,scjb->cijab", ends, ends) / 2
-    worst = jnp.max(jnp.abs(ends[..., np.array(train)] - y.T))
+    worst = jnp.max(jnp.abs(ends[..., np.array(train)] - y.T[None, None]))
     linear = _linear_pair(params, X, y, newton, networks, train, algorithm, steps, ended)
     change = jnp.zeros(0)
     if ntk:
@@ -310,25 +310,3 @@ def _linear_pair(
         else linear_outputs(networks, params, X, y, train, algorithm, steps, newton)
     )
     return jnp.stack(found).mean(axis=0)
-
-
-class _progress:
-    """A rich progress bar when standard error is a terminal (or when asked for)."""
-
-    def __init__(self, total: int, wanted: bool | None) -> None:
-        self.total, self.wanted = total, sys.stderr.isatty() if wanted is None else wanted
-
-    def __enter__(self):
-        if not self.wanted:
-            return lambda: None
-        from rich.console import Console
-        from rich.progress import Progress
-
-        self.bar = Progress(console=Console(stderr=True))
-        self.bar.start()
-        task = self.bar.add_task("training networks", total=self.total)
-        return lambda: self.bar.advance(task)
-
-    def __exit__(self, *_: object) -> None:
-        if self.wanted:
-            self.bar.stop()

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 import jax
 import numpy as np
 
-from derive.tables import csv_text, data_frame
-from effective_theory.files import write_file
+from derive.tables import Tabular
 from numeric.brackets import Plan
 from numeric.errors import MissingTensor, NumericError
 from numeric.evaluation.inputs import Parameters
@@ -19,7 +18,6 @@ from numeric.evaluation.storage import State, arrays, read, restore, save
 from numeric.shapes import FourPoint, Kernel, Tensor
 
 if TYPE_CHECKING:
-    import pandas
     from matplotlib.axes import Axes
 
 
@@ -75,7 +73,7 @@ class Layer(Mapping[str, jax.Array], Tensors):
 
 
 @jax.tree_util.register_pytree_node_class
-class Flow(Tensors):
+class Flow(Tabular, Tensors):
     """The flow of a network: `f.K`, `f.Theta`, ..., `f.U` at the output layer, `f.layer(l)` at layer l (1 to depth).
 
     `widths` is (n_0, n_1, ..., n_{L-1}), hidden widths None at infinite width; every finite-width
@@ -174,17 +172,6 @@ class Flow(Tensors):
                     labels = " ".join(map(str, place))
                     found.append({"layer": number, "tensor": name, "inputs": labels, "value": float(value)})
         return found
-
-    def to_csv(self, path: str | Path | None = None) -> str:
-        """All kept tensors as CSV text, one row a component; written to a file where a path is given."""
-        text = csv_text(self.rows())
-        if path is not None:
-            write_file(Path(path), text)
-        return text
-
-    def to_dataframe(self) -> pandas.DataFrame:
-        """All kept tensors as a pandas DataFrame, one row a component."""
-        return data_frame(self.rows())
 
     def __reduce__(self) -> tuple[Callable[..., Flow], tuple[type[Flow], State]]:
         return restore, (type(self), arrays(self))

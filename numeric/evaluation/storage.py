@@ -12,8 +12,10 @@ import numpy as np
 
 from effective_theory.files import write_file
 from numeric.activations import load as load_activation
+from numeric.archives import read_arrays
 from numeric.errors import NumericError
 from numeric.evaluation.inputs import HYPERPARAMETERS, Parameters
+from numeric.generated.layer import STEPS
 
 if TYPE_CHECKING:
     from numeric.evaluation.results import Flow
@@ -66,14 +68,32 @@ def save(flow: Flow, path: str | Path) -> Path:
 
 
 def read(path: str | Path) -> State:
-    """The arrays of a file that `save` wrote."""
+    """The arrays of a file that `save` wrote, looked at before they are believed."""
+    state = read_arrays(path, "a flow that `f.save` wrote")
     try:
-        with np.load(Path(path), allow_pickle=False) as file:
-            state = {key: file[key] for key in file.files}
-        if json.loads(str(state["about"]))["format"] != FORMAT:
-            raise KeyError("format")
-    except OSError as error:
-        raise NumericError(f"Cannot read {path}: {error.strerror or 'it is no npz file'}.") from None
-    except (ValueError, KeyError, TypeError, EOFError):
-        raise NumericError(f"{path} is not a flow that `f.save` wrote.") from None
+        _check(state)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError):
+        raise NumericError(f"{path} is not a flow that `f.save` wrote, or has been changed since.") from None
     return state
+
+
+def _check(state: State) -> None:
+    """Raises one of the errors above where names, shapes or numbers are not those of a flow."""
+    about = json.loads(str(state["about"]))
+    widths, names = about["widths"], about["names"]
+    sound = about["format"] == FORMAT and isinstance(about["activation"], str) and isinstance(about["missing"], dict)
+    sound = sound and all(n is None or (type(n) is int and n > 0) for n in widths) and set(names) <= set(STEPS)
+    errors, sizes = about["error"], set[int]()
+    sound = sound and (errors is None or all(type(x) is float for x in errors.values()))
+    for key, value in state.items():
+        if key == "about":
+            continue
+        sound = sound and value.dtype in (np.float64, np.float32) and bool(np.isfinite(value).all())
+        if key.startswith("layer/"):
+            _, number, name = key.split("/")
+            sizes |= set(value.shape)
+            sound = sound and 1 <= int(number) <= len(widths) and value.ndim == STEPS[name].rank
+        else:
+            sound = sound and value.ndim == 1 and (key == "skip" or value.shape == (len(widths),))
+    if not sound or not widths or len(sizes) != 1:
+        raise ValueError("not a flow")

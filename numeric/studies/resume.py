@@ -33,8 +33,10 @@ def earlier_rows(
         raise NumericError(f"{settings} exists and does not hold the settings of a study: {ELSEWHERE}.") from None
     if found != json.loads(json.dumps(fixed)):
         raise NumericError(f"{settings} belongs to a study with other settings: {ELSEWHERE}.")
-    if not table.exists():
+    if not os.path.lexists(table):
         return []
+    if not table.is_file():
+        raise NumericError(f"{table} exists and is not a study of ours: {ELSEWHERE}.")
     try:
         with table.open(newline="", encoding="utf-8") as file:
             return [read(line) for line in csv.DictReader(file)]

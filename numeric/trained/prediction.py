@@ -9,14 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from derive.tables import csv_text, data_frame
-from effective_theory.files import write_file
+from derive.tables import Tabular
 from numeric.errors import NumericError
 from numeric.evaluation.results import Flow
 from numeric.generated.training import PARTS
@@ -32,14 +30,13 @@ from numeric.trained.signals import Times, check_time
 from numeric.trained.stepwise import StepwiseFinite
 
 if TYPE_CHECKING:
-    import pandas
     from matplotlib.axes import Axes
 
 METHODS = ("exact", "sampled", "auto")
 
 
 @dataclass(frozen=True)
-class Prediction:
+class Prediction(Tabular):
     """Mean and covariance of trained networks on the test inputs; `parts` adds up to `mean`.
 
     Means have shape (N_test,) or (N_test, n_L), as y does. `covariance_infinite` is (N_test, N_test), the same for
@@ -206,17 +203,6 @@ class Prediction:
             for row, place in enumerate(self.test)
             for k in range(outputs)
         ]
-
-    def to_csv(self, path: str | Path | None = None) -> str:
-        """The table as CSV text; written to a file where a path is given."""
-        text = csv_text(self.rows())
-        if path is not None:
-            write_file(Path(path), text)
-        return text
-
-    def to_dataframe(self) -> pandas.DataFrame:
-        """The table as a pandas DataFrame."""
-        return data_frame(self.rows())
 
 
 @overload

@@ -190,7 +190,7 @@ def command_lines(seed: int, count: int, files: dict[str, str]) -> list[list[str
                 *("criticality", "criticality", "expect", "expect", "forward", "recursion", "exponents", "asymptotics"),
                 *("generalization", "starpolation", "generate", "predict", "predict", "depth-study", "learnability"),
                 *("ntk-study", "activations", "strange", "recommend", "recommend", "certify", "scale-study", "report"),
-                *("kernel", "kernel"),
+                *("kernel", "kernel", "projectors", "projectors", "explore"),
             )
         )
         sigma = pick(ACTIVATIONS) if choose.random() < (0.95 if calm else 0.6) else damaged(choose, formula(choose, 2))
@@ -214,7 +214,8 @@ def command_lines(seed: int, count: int, files: dict[str, str]) -> list[list[str
             case "generalization" | "starpolation":
                 return [kind, pick(["tanh", "relu", "exp", "q"]), *options(learning_rates=LEARNING_RATES, point=COUNTS)]
             case "generate":
-                return [kind, sigma, "-o", pick([files["out"], "", "/proc/x", "x" * 400]), *options(tensors=TENSORS)]
+                alone = ["--standalone"] * (choose.random() < 0.3)
+                return [kind, sigma, "-o", pick([files["out"], *places]), *options(tensors=TENSORS), *alone]
             case "predict" | "depth-study":
                 tables = [files["good"], files["test"]] if calm else data
                 target = pick(["y", "x", "", "[red]", "q"])
@@ -227,6 +228,9 @@ def command_lines(seed: int, count: int, files: dict[str, str]) -> list[list[str
                     words += options(batches=BATCHES, time=[*numbers, "1,2", "-1", "1e9"])
                     words += ["--loss"] * (choose.random() < 0.2)
                     words += options(output=[*places, files["csv"]], plot=[*places, files["png"]])
+                    if choose.random() < 0.2:  # refused before anything is drawn
+                        words += ["--method", pick(["sampled", "auto", "exact", "x"]), "--seconds", pick(numbers)]
+                        words += options(checkpoint=[*places, *data], seed=COUNTS, relative_error=numbers)
                     return [*words, *options(activation=["tanh", "relu", "q", "z#"], width=COUNTS)]
                 words += options(depths=[*COUNTS, "1,2", "2,x"], rcond=numbers, loss=["mse", "x"])
                 return [*words, *options(activations=["tanh", "relu,tanh", "q", ""])]
@@ -237,6 +241,25 @@ def command_lines(seed: int, count: int, files: dict[str, str]) -> list[list[str
                 words += options(C_b=numbers, C_W=numbers, lambda_b=numbers, ridge=[*numbers, "loo", "gcv"])
                 words += options(landmarks=COUNTS, seed=COUNTS, memory=numbers, output=[*places, files["csv"]])
                 return [*words, *options(activation=["tanh", "relu", "q", "z#"], plot=[*places, files["png"]])]
+            case "projectors":
+                algorithms = ["flow", "descent", "momentum", "nesterov", "schedule", "newton", "two-step", "x"]
+                words = [kind, *options(algorithm=algorithms, eta=[*numbers, "0.1,0.05"], momentum=numbers)]
+                spectra = [
+                    "1",
+                    "0.5,1",
+                    "0",
+                    "-1",
+                    "nan",
+                    "1e400",
+                    "",
+                    ",",
+                    "1,1,1,1,1,1,1,1,1,1,1,1,1,1",
+                    "1e-300,1e300",
+                ]
+                return [*words, *options(eigenvalues=spectra, time=[*numbers, "7"], plot=[*places, files["png"]])]
+            case "explore":  # never one that is right: it would serve
+                wrong = [["--port", pick(["0", "-1", "99999", "x", ""])], ["--static", pick(places)], ["--x"]]
+                return [kind, *([sigma] if choose.random() < 0.5 else []), *choose.choice(wrong)]
             case "learnability":
                 words = [kind, pick(["tanh", "relu", "q"]), "--dimension", pick(["2", "3", "0", "-1", "99", "x"])]
                 words += options(depth=COUNTS[:5], samples=[*COUNTS, "1,2"], ridge=numbers, trials=["2", "-1", "x"])

@@ -82,7 +82,16 @@ def test_some_command_lines(files: dict[str, str]) -> None:
     for words in command_lines(2, 150, files):
         if time.process_time() - start > 20:
             break
-        if words[0] in ("predict", "depth-study", "learnability", "ntk-study", "generate", "scale-study", "kernel"):
+        if words[0] in (
+            "predict",
+            "depth-study",
+            "learnability",
+            "ntk-study",
+            "generate",
+            "scale-study",
+            "kernel",
+            "projectors",
+        ):
             continue  # these import jax and compile: the long part
         count.ask(" ".join(words), lambda words=words: harness.command_line(words))  # type: ignore[misc]
     judge(count, "command lines, quick part")

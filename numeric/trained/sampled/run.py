@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import io
-import sys
 import time as clock
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -19,7 +18,9 @@ import jax
 import numpy as np
 
 from effective_theory.files import write_file
+from numeric.archives import read_arrays
 from numeric.errors import NumericError
+from numeric.progress import share_bar
 from numeric.trained.sampled.estimate import Sampler, Sums, relative
 
 FEWEST = 8
@@ -135,14 +136,15 @@ def _write(path: Path, sums: Sums, identity: bytes) -> None:
 
 
 def _read(path: Path, sums: Sums, identity: bytes) -> None:
-    try:
-        with np.load(path, allow_pickle=False) as stored:
-            same = stored["identity"].tobytes() == identity
-            numbers, values = stored["numbers"], stored["sums"]
-    except (OSError, ValueError, KeyError) as error:
-        raise NumericError(f"{path} is no checkpoint of a sampled prediction.") from error
-    if not same:
+    stored = read_arrays(path, "a checkpoint of a sampled prediction")
+    if not {"identity", "numbers", "sums"} <= set(stored):
+        raise NumericError(f"{path} is not a checkpoint of a sampled prediction.")
+    if stored["identity"].tobytes() != identity:
         raise NumericError(f"{path} is the checkpoint of another problem (data, algorithm, time or seed differ).")
+    numbers, values = stored["numbers"], stored["sums"]
+    whole = numbers.ndim == 1 and numbers.dtype.kind == "i" and numbers.size > 0 and int(numbers.min()) >= 0
+    if not whole or values.shape[:2] != (numbers.size, 2) or values.dtype != float or not np.isfinite(values).all():
+        raise NumericError(f"{path} has been changed since a sampled prediction wrote it.")
     for number, (first, second) in zip(numbers, values):
         sums.add(int(number), (first, second))
 
@@ -150,22 +152,12 @@ def _read(path: Path, sums: Sums, identity: bytes) -> None:
 @contextmanager
 def _shown(goal: Goal) -> Iterator[Callable[[int, float, float], None]]:
     """Yields show(samples, error, elapsed): one line on standard error, on a terminal or as asked."""
-    wanted = sys.stderr.isatty() if goal.progress is None else goal.progress
-    if not wanted or jax.process_index():
-        yield lambda samples, error, elapsed: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=sys.stderr.isatty()) as bar:
-        task = bar.add_task("sampling", total=1.0)
+    with share_bar(False if jax.process_index() else goal.progress, "sampling") as bar:
 
         def show(samples: int, error: float, elapsed: float) -> None:
             reached = (goal.relative_error / error) ** 2 if error > 0 else 1.0
-            part = min(1.0, max(reached, elapsed / goal.seconds))
             goal_text = f"goal {100 * goal.relative_error:.2g} %"
             text = f"{samples} draws, error {100 * error:.2g} % ({goal_text})"
-            bar.update(task, completed=part, description=text)
+            bar(min(1.0, max(reached, elapsed / goal.seconds)), text)
 
         yield show
