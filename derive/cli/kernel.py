@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from derive.cli.output import ask, print_json, shown, terminal
-from derive.cli.parameters import ACTIVATION, OUTPUT_FILE
+from derive.cli.parameters import ACTIVATION, DEPTH, OUTPUT_FILE
 
 KERNELS = ("Theta", "K", "pseudo-NTK")
 ROWS = 12
@@ -24,7 +24,7 @@ ROWS = 12
 @click.option("--test", help="CSV file with inputs to predict (with the targets: the error too).")
 @click.option("--candidates", help="CSV file with unlabelled inputs: how much would each label move the predictions?")
 @click.option("--activation", type=ACTIVATION, default="tanh", show_default=True, help="Name or formula in z.")
-@click.option("--depth", default=3, show_default=True, help="Number of weight layers L.")
+@click.option("--depth", type=DEPTH, default=3, show_default=True, help="Number of weight layers L.")
 @click.option(
     "--kernel", type=click.Choice(KERNELS), default="Theta", show_default=True, help="NTK, kernel, or sampled."
 )

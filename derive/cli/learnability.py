@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from derive.cli.output import ask, print_json, terminal
-from derive.cli.parameters import ACTIVATION, OUTPUT_FOLDER
+from derive.cli.parameters import ACTIVATION, DEPTH, OUTPUT_FOLDER
 
 SPACES = ("hypercube", "circle", "sphere")
 
@@ -18,7 +18,7 @@ SPACES = ("hypercube", "circle", "sphere")
     "grid points; on the sphere it is that of the surrounding space."
 )
 @click.argument("activation", type=ACTIVATION)
-@click.option("--depth", default=4, show_default=True, help="Number of weight layers L.")
+@click.option("--depth", type=DEPTH, default=4, show_default=True, help="Number of weight layers L.")
 @click.option("--dimension", default=8, show_default=True, help="Dimension of the inputs (points on the circle).")
 @click.option("--space", type=click.Choice(SPACES), default="hypercube", show_default=True)
 @click.option("--kernel", type=click.Choice(("Theta", "K")), default="Theta", show_default=True, help="NTK or kernel.")

@@ -62,6 +62,27 @@ ACTIVATION = ActivationName()
 ACTIVATION_OR_GENERIC = ActivationName(generic=True)
 
 
+LONG_DEPTH = 10_000
+"""Layers from which a command says at once that it will take long: a millisecond or more for each."""
+
+
+class Depth(click.types.IntParamType):
+    """A number of weight layers; very many are said to take long before the work begins."""
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        found: int = super().convert(value, param, ctx)
+        if found >= LONG_DEPTH:
+            click.echo(
+                f"derive: {found} layers are computed one after the other, which takes minutes; Ctrl-C stops it, "
+                "nothing is lost",
+                err=True,
+            )
+        return found
+
+
+DEPTH = Depth()
+
+
 class ActivationNames(click.ParamType):
     """Activations separated by commas; commas inside brackets belong to a formula."""
 

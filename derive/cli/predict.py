@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from derive.cli.output import ask, print_json, shown, terminal
-from derive.cli.parameters import ACTIVATION, OUTPUT_FILE
+from derive.cli.parameters import ACTIVATION, DEPTH, OUTPUT_FILE
 
 ALGORITHMS = ("flow", "descent", "schedule", "stochastic", "momentum", "nesterov", "newton", "two-step")
 SHORT = {"H1": "H1", "NTK variance": "ΔNTK", "dNTK": "dNTK", "ddNTK-I": "ddI", "ddNTK-II": "ddII"}
@@ -23,7 +23,7 @@ SHORT = {"H1": "H1", "NTK variance": "ΔNTK", "dNTK": "dNTK", "ddNTK-I": "ddI", 
 @click.option("--test", required=True, help="CSV file with the test inputs.")
 @click.option("--target", "target", multiple=True, required=True, help="Column to predict; repeat for several.")
 @click.option("--activation", type=ACTIVATION, default="tanh", show_default=True, help="Name or formula in z.")
-@click.option("--depth", default=3, show_default=True, help="Number of weight layers L.")
+@click.option("--depth", type=DEPTH, default=3, show_default=True, help="Number of weight layers L.")
 @click.option("--width", type=int, help="Width of the hidden layers; the 1/n corrections need it.")
 @click.option("--C-b", "C_b", type=float, help="Bias variance (default: critical).")
 @click.option("--C-W", "C_W", type=float, help="Weight variance times width (default: critical).")

@@ -9,7 +9,7 @@ import click
 
 from derive.cache import recall
 from derive.cli.output import ask, number, print_json, terminal
-from derive.cli.parameters import ACTIVATION
+from derive.cli.parameters import ACTIVATION, DEPTH
 from derive.errors import DeriveError
 
 FRAMEWORKS = ("torch", "flax", "equinox", "keras")
@@ -17,7 +17,7 @@ FRAMEWORKS = ("torch", "flax", "equinox", "keras")
 
 @click.command("recommend")
 @click.argument("activation", type=ACTIVATION)
-@click.option("--depth", type=int, required=True, help="Number of weight layers L.")
+@click.option("--depth", type=DEPTH, required=True, help="Number of weight layers L.")
 @click.option(
     "--width", type=int, default=None, help="Hidden width of a network you plan (default: the recommended one)."
 )

@@ -30,6 +30,8 @@ from derive.symbols import K as kernel_symbol
 
 SIZE = 0.1
 """The largest 1/n correction that is accepted when a width is recommended."""
+LARGEST = {"depth": 100_000, "width": 10**9, "outputs": 10**9, "inputs": 10**9}
+"""What a network may have: layers are computed one after the other."""
 RULES = ("equivalence", "constant")
 Tensors = Mapping[str, float]
 """Tensors of one input at the output layer."""
@@ -279,6 +281,8 @@ def _check(**numbers: int | None) -> None:
             continue
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
             raise DeriveError(f"{what[name]}, a whole number from 1 on, not {value!r}")
+        if value > LARGEST[name]:
+            raise DeriveError(f"{what[name]}, at most {LARGEST[name]}, not {value}")
 
 
 def corrections(output: Tensors, targets: float) -> dict[str, float]:

@@ -152,7 +152,7 @@ def predict(
     targets = (target,) if isinstance(target, str) else tuple(target)
     activation = named(activation)
     read = load_data(data, test, targets)
-    for place in (output, plot):
+    for place in (output, plot, checkpoint):
         if place is not None:
             check_file(place)
     if loss and read.test_targets is None:
