@@ -84,6 +84,7 @@ def _check(state: State) -> None:
     sound = about["format"] == FORMAT and isinstance(about["activation"], str) and isinstance(about["missing"], dict)
     sound = sound and all(n is None or (type(n) is int and n > 0) for n in widths) and set(names) <= set(STEPS)
     errors, sizes = about["error"], set[int]()
+    sound = sound and {f"parameters/{name}" for name in HYPERPARAMETERS} <= set(state)
     sound = sound and (errors is None or all(type(x) is float for x in errors.values()))
     for key, value in state.items():
         if key == "about":
