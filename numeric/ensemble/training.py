@@ -62,7 +62,7 @@ def trained(
 
     def gradients(batch: Params, index: jax.Array) -> Params:
         z, pull = jax.vjp(lambda p: networks.outputs(p, picked), batch)
-        errors = z - y.T[None] if loss is None else jax.vmap(lambda own: loss.error(own.T).T)(z)
+        errors = z - y.T[None] if loss is None else jax.vmap(lambda own, error=loss.error: error(own.T).T)(z)
         return pull(_factors(errors, newton, algorithm, index))[0]
 
     def step(batch: Params, memories: list, index: jax.Array, stage: int) -> tuple[Params, list]:
