@@ -110,6 +110,22 @@ def test_a_time_limit_that_the_user_sets() -> None:
     assert done.returncode == 2 and "more than 1 s" in done.stderr
 
 
+def test_very_deep_questions_say_so_at_once(tmp_path: Path) -> None:
+    """Before anything is computed, and Ctrl-C ends them."""
+    with start(["recommend", "tanh", "--depth", "100000"], tmp_path) as running:
+        assert running.stderr is not None
+        assert b"takes minutes" in running.stderr.readline()
+        running.send_signal(signal.SIGINT)
+        assert running.stderr.read().endswith(b"derive: stopped\n") and running.wait(60) == 130
+    too_deep = subprocess.run(
+        [sys.executable, "-c", "from derive.cli import main; main()", "recommend", "tanh", "--depth", "1000000"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert too_deep.returncode == 2 and "at most 100000" in too_deep.stderr
+
+
 def test_pipes_that_close_and_output_that_does_not_fit(tmp_path: Path) -> None:
     command = f"{sys.executable} -c 'from derive.cli import main; main()' recursion R"
     done = subprocess.run(f"{command} | head -1", shell=True, capture_output=True, text=True, cwd=tmp_path, timeout=60)
