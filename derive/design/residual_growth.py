@@ -110,8 +110,8 @@ class ResidualGrowth(Result):
         if self.kind != "between":
             lines.append("Leading terms at depth L, branches C_b and C_W times:")
             for law in self.laws:
-                K, T = ("finite" if e is None else str(e) for e in (law.kernel, law.log_theta))
-                lines.append(f"  {law.branch:10} K: {K:28} log Theta: {T}")
+                kernel, theta = ("finite" if e is None else str(e) for e in (law.kernel, law.log_theta))
+                lines.append(f"  {law.branch:10} K: {kernel:28} log Theta: {theta}")
         for branch, own in self.numbers.items():
             for depth, K, T, V in own:
                 lines.append(f"  {branch:10} L = {depth:<4} K = {K:<10.5g} Theta = {T:<10.5g} n V/(n K^2) = {V:.4g}")
@@ -159,10 +159,8 @@ def _linear(slope: sp.Expr) -> tuple[Law, ...]:
 
 
 def _mean_square(values: list[sp.Expr | None]) -> sp.Expr | None:
-    if any(v is None for v in values):
-        return None
-    left, right = values
-    return (left**2 + right**2) / 2
+    known = [v for v in values if v is not None]
+    return sp.Add(*(v**2 for v in known)) / 2 if len(known) == len(values) else None
 
 
 def _limit(sigma: Activation, side: int, order: int) -> sp.Expr | None:

@@ -101,6 +101,10 @@ class FunctionalRecursion(Result):
         lines = " \\\\\n&+ ".join(self.term_latex()) or "0"
         return f"{left} &= {lines}".replace("&+ -", "&- ")
 
+    def line_latex(self) -> str:
+        """The same as one line without alignment."""
+        return self.equation_latex().replace(" &= ", " = ").replace(" \\\\\n&+ ", " + ").replace(" \\\\\n&- ", " - ")
+
     @property
     def notes(self) -> tuple[str, ...]:
         """What the signs mean."""

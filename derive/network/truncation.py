@@ -131,7 +131,7 @@ def cut(functional: Functional) -> sp.Expr:
     trees = []
     for tree in shape.forest.trees() if shape.vertices else ():
         kind, slots = recognize(tree)
-        trees.append(Tree(kind, tuple((neuron[v], label[v]) for v in slots)))
+        trees.append(Tree(kind, tuple((neuron[v], int(label[v])) for v in slots)))
     first = _first(functions, tuple(trees))
     if shape.connected or functional.name == "H1":
         for k in range(len(functions)):

@@ -11,15 +11,20 @@ from pathlib import Path
 
 import sympy as sp
 
-from derive.activations import Activation
+from derive.activations import Activation, activation
 from derive.codegen import activation_module, content_hash, write
 from derive.codegen.standalone import standalone_module
+from derive.depth import OffCritical
 from derive.errors import DeriveError
+from derive.given import Number
 from derive.layout import Block, Text
 from derive.lists import names
-from derive.reports.build import MARK, build_reports
+from derive.reports.build import FORMATS, MARK, build_reports, check_places, write_document
+from derive.reports.residual import residual_report
 from derive.results import Result
-from effective_theory.files import write_file
+from derive.verbs.depth import exponents
+from derive.verbs.residual import read_skip
+from effective_theory.files import file_stem, write_file
 
 PATIENCE = 300
 """Seconds for printing one report."""
@@ -78,18 +83,41 @@ def report(
     output: str | Path = "reports",
     pdf: bool = False,
     progress: Callable[[str, str], None] | None = None,
+    layer: str = "mlp",
+    skip: Number | None = None,
 ) -> Reports:
     """Write the derivation report of each activation, and a comparison where there are several.
 
-    `progress` is called with an activation's name and what is being done.
+    `progress` is called with an activation's name and what is being done. `layer="residual"` reports on
+    z' = skip z + b + W sigma(z).
     """
-    wanted = names(activations)
-    files = build_reports(
-        wanted, Path(output), progress=progress or (lambda name, step: None), besides=("pdf",) if pdf else ()
-    )
+    wanted, told = names(activations), progress or (lambda name, step: None)
+    strength = read_skip(layer, skip, "Reports")
+    besides = ("pdf",) if pdf else ()
+    if strength is not None:
+        files = _residual(wanted, strength, Path(output), told, besides)
+    else:
+        files = build_reports(wanted, Path(output), progress=told, besides=besides)
     if pdf:
         files += [_pdf(file) for file in files if file.suffix == ".html"]
     return Reports(tuple(files))
+
+
+def _residual(
+    wanted: Iterable[str], skip: sp.Expr, folder: Path, progress: Callable[[str, str], None], besides: Iterable[str]
+) -> list[Path]:
+    """Reports of residual layers: NAME-residual.html and its kin."""
+    sigmas = list({sigma.name: sigma for sigma in map(activation, wanted)}.values())
+    stems = [f"{file_stem(sigma.name)}-residual" for sigma in sigmas]
+    check_places(stems, folder, [*FORMATS, *besides])
+    files: list[Path] = []
+    for sigma, stem in zip(sigmas, stems):
+        progress(sigma.name, "large depth")
+        depth = exponents(sigma.name, layer="residual", skip=skip)
+        assert not isinstance(depth, OffCritical)
+        progress(sigma.name, "report")
+        files += write_document(residual_report(sigma, skip, depth), stem, folder)
+    return files
 
 
 def _pdf(page: Path) -> Path:

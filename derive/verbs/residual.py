@@ -17,7 +17,7 @@ from derive.given import Number, number
 
 SHOWN_LAYERS = (2, 4, 8, 12)
 """Hidden layers at which the ratios of a residual network are listed."""
-DEPTHS = (4, 8, 16)
+DEPTHS = (4, 8)
 """Networks with a skip of one whose numbers are listed."""
 
 
@@ -74,8 +74,8 @@ def with_growth_numbers(found: ResidualGrowth, depths: Iterable[int] = DEPTHS) -
         rows = []
         for L in depths:
             C_W = [1.0, *[L ** -float(power)] * (L - 2), 1.0]
-            rates = {"lambda_b": 1 / L, "lambda_W": 1 / L}
-            f = flow(found.activation, [[1.0]], L, 1, 0.0, C_W, **rates, skip=float(found.skip), tensors=["Theta", "V"])
+            skip, names = float(found.skip), ["Theta", "V"]
+            f = flow(found.activation, [[1.0]], L, 1, 0.0, C_W, 1 / L, 1 / L, skip=skip, tensors=names, tolerance=1e-6)
             K, T, V = (float(np.asarray(f.layer(L - 1)[n]).ravel()[0]) for n in ("K", "Theta", "V"))
             rows.append((L, K, T, V / K**2))
         numbers[branch] = tuple(rows)
