@@ -32,6 +32,13 @@ def test_no_any_in_public_signatures(package):
     assert [name for name, text in seen.items() if "Any" in text] == []
 
 
+@pytest.mark.parametrize("package", [derive, numeric])
+def test_options_are_named(package):
+    """No public function or method hides its options in a dictionary."""
+    seen = {name: inspect.signature(function).parameters.values() for name, function in signatures(package)}
+    assert [name for name, own in seen.items() if any(p.kind is p.VAR_KEYWORD for p in own)] == []
+
+
 def test_the_checker_is_seldom_overruled():
     sources = [*ROOT.glob("derive/**/*.py"), *ROOT.glob("numeric/**/*.py"), *ROOT.glob("effective_theory/**/*.py")]
     found = {p.name: p.read_text().count("type: " + "ignore") for p in sources}

@@ -201,9 +201,19 @@ def predict(
     when = None if times is None else times[0] if len(times) == 1 else list(times)
     p: Any
     if sampled:
-        asked = {"relative_error": relative_error, "seconds": seconds, "seed": seed, "checkpoint": checkpoint}
         p = numeric.predict(
-            f, y, range(read.count), rule, time=when, rcond=rcond, ridge=ridge, method="sampled", **asked
+            f,
+            y,
+            range(read.count),
+            rule,
+            time=when,
+            rcond=rcond,
+            ridge=ridge,
+            method="sampled",
+            relative_error=relative_error,
+            seconds=seconds,
+            seed=seed,
+            checkpoint=checkpoint,
         )
     else:
         p = numeric.predict(f, y, range(read.count), rule, time=when, rcond=rcond, ridge=ridge)

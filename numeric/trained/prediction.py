@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal, overload
 
+import jax
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -228,7 +230,14 @@ def predict(
     rcond: float | None = None,
     ridge: float = 0.0,
     method: Literal["sampled"],
-    **options: object,
+    relative_error: float | None = None,
+    seconds: float | None = None,
+    seed: int | None = None,
+    batch: int | None = None,
+    dtype: str | None = None,
+    progress: bool | None = None,
+    checkpoint: str | Path | None = None,
+    devices: Sequence[jax.Device] | None = None,
 ) -> SampledPrediction: ...
 @overload
 def predict(
@@ -241,7 +250,14 @@ def predict(
     rcond: float | None = None,
     ridge: float = 0.0,
     method: str,
-    **options: object,
+    relative_error: float | None = None,
+    seconds: float | None = None,
+    seed: int | None = None,
+    batch: int | None = None,
+    dtype: str | None = None,
+    progress: bool | None = None,
+    checkpoint: str | Path | None = None,
+    devices: Sequence[jax.Device] | None = None,
 ) -> Prediction | SampledPrediction: ...
 def predict(
     flow: Flow,
@@ -253,7 +269,14 @@ def predict(
     rcond: float | None = None,
     ridge: float = 0.0,
     method: str = "exact",
-    **options: object,
+    relative_error: float | None = None,
+    seconds: float | None = None,
+    seed: int | None = None,
+    batch: int | None = None,
+    dtype: str | None = None,
+    progress: bool | None = None,
+    checkpoint: str | Path | None = None,
+    devices: Sequence[jax.Device] | None = None,
 ) -> Prediction | SampledPrediction:
     """Predict the ensemble of networks trained on the inputs `train` of the flow with targets y (MSE loss).
 
@@ -282,6 +305,17 @@ def predict(
         raise NumericError(f"method is one of {', '.join(METHODS)}, not {method!r}.")
     known = not {"R", "S", "T", "U"} - set(getattr(flow, "names", ()))
     sampled = method == "sampled" or (method == "auto" and (not known or ridge > 0))
+    given = {
+        "relative_error": relative_error,
+        "seconds": seconds,
+        "seed": seed,
+        "batch": batch,
+        "dtype": dtype,
+        "progress": progress,
+        "checkpoint": checkpoint,
+        "devices": devices,
+    }
+    options = {name: value for name, value in given.items() if value is not None}
     if options and method == "exact":
         raise NumericError(f"{next(iter(options))} is an option of sampled predictions: add method='sampled'.")
     kernel = kernel_prediction(np.asarray(flow.Theta), np.asarray(flow.K), y, train, rcond, ridge)

@@ -6,7 +6,7 @@ Infinite width and H1 are exact; the other parts are means over draws. Each is c
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -269,11 +269,7 @@ def sampled_prediction(
     time: Times | None,
     options: Mapping[str, Any],
 ) -> SampledPrediction:
-    """The prediction for the options of `predict`, or a sentence about one that does not exist."""
-    names = [option.name for option in fields(Options)]
-    for name in options:
-        if name not in names:
-            raise NumericError(f"predict has no option {name}; sampled predictions know {', '.join(names)}.")
+    """The prediction for the options of `predict` that were given."""
     if flow.widths[-1] is None:
         raise NumericError("A sampled prediction is of order 1/n: give the hidden layers' width, flow(..., width=...).")
     if not test:
