@@ -66,11 +66,16 @@ LONG_DEPTH = 10_000
 """Layers from which a command says at once that it will take long: a millisecond or more for each."""
 
 
-class Depth(click.types.IntParamType):
+class Depth(click.ParamType):
     """A number of weight layers; very many are said to take long before the work begins."""
 
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        found: int = super().convert(value, param, ctx)
+    name = "integer"
+
+    def convert(self, value: str | int, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        try:
+            found = int(value)
+        except ValueError:
+            self.fail(f"{value!r} is not a valid integer.", param, ctx)
         if found >= LONG_DEPTH:
             click.echo(
                 f"derive: {found} layers are computed one after the other, which takes minutes; Ctrl-C stops it, "
