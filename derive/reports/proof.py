@@ -15,12 +15,12 @@ DIGITS = 15
 
 def proved(sigma: Activation) -> list[Text]:
     """The certificate's own sentence and the intervals of its points; what could not be proved is said to be open."""
-    try:
-        from derive.certificates import certify_points  # needs FLINT, without which all else works
+    from derive.certificates import certify_points
 
+    try:
         found = certify_points(sigma, DIGITS)
-    except (ImportError, DeriveError):
-        return []
+    except DeriveError as error:  # FLINT is not installed, or a ball is too wide
+        return [Text(said("Not proved: {}", words(str(error))))]
     lines = [Text(said("{}: {}", "Proved" if found.proved else "Not all is proved", words(found.reason)))]
     for point in found.points:
         spans = [(K_STAR, point.K_star), (C_W, point.C_W), (C_b, point.C_b)]

@@ -8,6 +8,7 @@ import sympy as sp
 
 from derive.activations import BUILTIN, activation, enclosure
 from derive.activations.enclosure import ball_function, constant_ball, without_cancellation
+from derive.activations.parser import FUNCTIONS
 from derive.errors import DeriveError
 from derive.symbols import z
 
@@ -86,6 +87,31 @@ def test_numbers_are_enclosed():
             value = mpmath.mp.make_mpf(sp.N(number, 60)._mpf_)
             assert low <= value <= high
             assert high - low < mpmath.mpf("1e-30")
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_every_function_of_the_whitelist_has_its_balls(name):
+    """Real and complex ones, on a piece: where a function is analytic its complex ball holds its real values."""
+    count, _ = FUNCTIONS[name]
+    inner = {"log": "2+z^2", "ln": "2+z^2", "sqrt": "2+z^2"}.get(name, "z+1/3")
+    sigma = activation(f"{name}({inner})" if count == 1 else f"{name}({inner}, 2*z)")
+    flint.ctx.prec = 80
+    for piece in sigma.pieces:
+        real, other = ball_function(piece).real, ball_function(piece).complex
+        value = sp.N(piece.subs(z, sp.Rational(7, 5)), 30)
+        assert real(flint.arb(7) / 5).overlaps(flint.arb(str(value), 1e-20))
+        wide = other(flint.acb(flint.arb(1.4, 1e-3), flint.arb(0, 1e-3)), True)
+        assert wide.is_finite() and wide.real.contains(real(flint.arb(7) / 5))
+
+
+def test_asinh_does_not_cancel():
+    flint.ctx.prec = 64
+    for middle in (-3000.0, 3000.0, 0.5):
+        ball = flint.acb(flint.arb(middle, 1.0), flint.arb(0, 0.2))
+        found = ball_function(sp.asinh(z)).complex(ball, True)
+        assert found.real.rad() < 2.5
+        for x in (middle - 0.99, middle, middle + 0.99):
+            assert found.real.contains(flint.arb(x).asinh())
 
 
 def test_a_missing_function_is_named():

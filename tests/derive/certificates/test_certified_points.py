@@ -1,5 +1,7 @@
 """Certificates of critical points, re-checked by an independent evaluation of signs."""
 
+import subprocess
+import sys
 from fractions import Fraction
 
 import pytest
@@ -56,3 +58,24 @@ def test_digits_are_checked():
 @pytest.mark.parametrize("name", BUILTIN)
 def test_every_builtin_is_proved(name):
     assert derive.certify(name).proved
+
+
+def test_without_flint_all_but_certificates_works():
+    """The import is blocked in a process of its own."""
+    code = """
+import sys
+sys.modules["flint"] = None
+import derive
+print(derive.expect("s0 s0", "tanh", K=1).to_json()["digits"])
+print(derive.expect("s0 s1", "softsign", K=["1", "1/2", "1"], digits=6).to_json()["digits"])
+for call in (lambda: derive.certify("gelu"), lambda: derive.expect("s0", "tanh", K=1, certify=True)):
+    try:
+        call()
+    except derive.DeriveError as error:
+        print(error)
+"""
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=600)
+    assert run.returncode == 0, run.stderr
+    lines = run.stdout.splitlines()
+    assert lines[0] == "0.394294490397841" and lines[1].startswith("0.0")
+    assert lines[2:] == ["Certificates need FLINT's ball arithmetic: install the package python-flint."] * 2

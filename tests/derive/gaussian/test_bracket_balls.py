@@ -54,3 +54,37 @@ def test_cancelling_growth():
             lambda x: (mpmath.exp(x**2) * mpmath.erfc(x)) ** 2 * mpmath.npdf(x), [0, 0.5, 1, 2, 4, 8, 16]
         )
         check("s0 s0", "exp(z^2)*erfc(abs(z))", 1, expected, 20)
+
+
+def test_a_spike_off_the_centre():
+    """Far out the spike falls against tanh: the bound on the sum must not mix the growth of one with the other's."""
+    with mpmath.workdps(40):
+        place = mpmath.mpf(1) / 3
+        width = 1 + 2 * mpmath.mpf(10) ** 6
+        check("s0", "tanh(z)+exp(-1e6*(z-1/3)^2)", 1, mpmath.exp(-(10**6) * place**2 / width) / mpmath.sqrt(width))
+
+
+def test_steep_inverse_functions():
+    with mpmath.workdps(40):
+        cuts = [-20, -8, -1, *(s * mpmath.mpf(10) ** -k for s in (-1, 1) for k in range(6)), 0, 8, 20]
+        expected = mpmath.quad(lambda x: mpmath.asinh(10000 * x) ** 2 * mpmath.npdf(x), sorted(set(cuts)))
+        check("s0 s0", "asinh(10000*z)", 1, expected, 20)
+
+
+def test_an_interrupt_ends_an_integral():
+    """FLINT's C code cannot pass an exception on: it is kept, the integrand becomes nothing, and it is raised."""
+    import flint
+
+    from derive.gaussian.balls import integral
+
+    calls = []
+
+    def integrand(x, analytic):
+        calls.append(x)
+        if len(calls) == 5:
+            raise KeyboardInterrupt
+        return x.sin()
+
+    with pytest.raises(KeyboardInterrupt):
+        integral(integrand, flint.arb(0), flint.arb(100), flint.arb(10) ** -12)
+    assert len(calls) == 5
