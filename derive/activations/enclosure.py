@@ -232,14 +232,12 @@ def _atan(x: acb, analytic: bool) -> acb:
 
 
 def _asinh(x: acb, analytic: bool) -> acb:
-    """By log(x + sqrt(1 + x^2)), odd, or by its slope: whichever is narrower (the formula cancels for x < 0)."""
+    """Odd, or by its slope, whichever is narrower: FLINT's own formula cancels on one side and loses wide balls."""
     if _on_the_cuts(x):
         return flint.acb("nan") if analytic else x.asinh()
-    plain = -((-x).asinh()) if x.real < 0 else x.asinh()
     middle = flint.acb(x.real.mid(), x.imag.mid())
-    centred = -((-middle).asinh()) if x.real.mid() < 0 else middle.asinh()
-    centred += (x - middle) * (1 + x**2).rsqrt(True)
-    return centred if centred.is_finite() and centred.rad() < plain.rad() else plain
+    found = [x.asinh(), -((-x).asinh()), middle.asinh() + (x - middle) * (1 + x**2).rsqrt(True)]
+    return min((y for y in found if y.is_finite()), key=lambda y: float(y.rad()), default=found[0])
 
 
 _ENTIRE = ("exp", "tanh", "sech", "sinh", "cosh", "sin", "cos", "tan", "erf", "erfc")

@@ -106,10 +106,10 @@ def test_every_function_of_the_whitelist_has_its_balls(name):
 
 def test_asinh_does_not_cancel():
     flint.ctx.prec = 64
-    for middle in (-3000.0, 3000.0, 0.5):
+    for middle in (-3000.0, 3000.0, 1.5):
         ball = flint.acb(flint.arb(middle, 1.0), flint.arb(0, 0.2))
         found = ball_function(sp.asinh(z)).complex(ball, True)
-        assert found.real.rad() < 2.5
+        assert found.real.rad() < 2
         for x in (middle - 0.99, middle, middle + 0.99):
             assert found.real.contains(flint.arb(x).asinh())
 
