@@ -8,6 +8,7 @@ import click
 
 from derive.cli.output import ask, ask_latex, print_json, terminal
 from derive.cli.parameters import ACTIVATION_OR_GENERIC, TENSOR
+from derive.depth.result import BEYOND, ON_PLATEAU
 
 
 @click.command("asymptotics")
@@ -61,12 +62,13 @@ def command(
         return
 
     console = terminal()
-    points = ask("criticality", activation=activation)["points"]
-    if not plateau and points[point]["class"] == "half-stable":
+    if "plateau" in data:
+        first = data["plateau"]
+        console.print(ON_PLATEAU)
         console.print(
-            "Half-stable: the series holds for l to infinity. Networks of practical depth live on the plateau "
-            "(--plateau); derive exponents gives the exact numbers there and how far this is from them."
+            f"{tensor} = {first['series']}" if first["exists"] else f"{tensor}: {first['reason']}", style="bold"
         )
+        console.print(f"{BEYOND} the steps.")
     for place, step in enumerate(data["steps"], start=1):
         console.print(f"{place}. {step['text']}")
     if not data["exists"]:

@@ -50,6 +50,8 @@ def command(
         click.echo(
             f"learning rates: {rates['rule']}  (lambda_b^(l) = {rates['lambda_b']}, lambda_W^(l) = {rates['lambda_W']})"
         )
+        if "plateau" in entry:
+            show_plateau(entry["plateau"])
         for note in entry["notes"]:
             click.echo(f"  {note}")
         for name in ("robustness", "variance"):
@@ -61,6 +63,15 @@ def command(
             for deviation, behaviour in text.items():
                 over = "Theta" if "Theta" in deviation else "K"
                 click.echo(f"    {deviation}/{over:7}{behaviour_line(behaviour)}")
+
+
+def show_plateau(entry: dict) -> None:
+    """Half-stable activations: what networks of practical depth show, before the limit of infinite depth."""
+    click.echo(f"  {entry['where']}")
+    for name in entry:
+        if name not in ("where", "unit"):
+            shown = entry[name].get("text") or number(entry[name])
+            click.echo(f"  {name:11}({shown}) {entry['unit']}")
 
 
 def behaviour_line(entry: dict) -> str:

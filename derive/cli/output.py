@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from derive.cache import recall
+from derive.errors import DeriveError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -32,18 +33,30 @@ def terminal(stderr: bool = False) -> Console:
     return FittingConsole(stderr=stderr, markup=False, highlight=False)
 
 
-def ask(verb: str, keep: bool = True, **arguments: Any) -> Any:
+REFUSED = "refused, because"
+
+
+def ask(verb: str, keep: bool = True, refusals: bool = False, **arguments: Any) -> Any:
     """The JSON of a verb of the public package; from the disk cache where the same code answered it before.
 
-    `keep` is False for answers that depend on files or that are files.
+    `keep` is False for answers that depend on files or that are files; `refusals` keeps also the sentence with which a
+    question is refused, where that takes a computation.
     """
 
     def compute() -> Any:
         import derive
 
-        return getattr(derive, verb)(**arguments).to_json()
+        try:
+            return getattr(derive, verb)(**arguments).to_json()
+        except DeriveError as error:
+            if not (refusals and keep):
+                raise
+            return {REFUSED: str(error)}
 
-    return recall(verb, arguments, compute) if keep else compute()
+    found = recall(verb, arguments, compute) if keep else compute()
+    if isinstance(found, dict) and REFUSED in found:
+        raise DeriveError(found[REFUSED])
+    return found
 
 
 def ask_latex(verb: str, **arguments: Any) -> str:

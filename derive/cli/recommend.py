@@ -54,12 +54,12 @@ def command(activation: str, depth: int, form: str | None, as_json: bool, data: 
     """
     if form not in (None, "json", *FRAMEWORKS):
         raise DeriveError(f"--format is one of {', '.join(FRAMEWORKS)}, json, not {form!r}.")
+    question = {"activation": activation, "depth": depth, "data": data, **options}
     if form in FRAMEWORKS:
-        question = {"activation": activation, "depth": depth, "data": data, **options}
         code = partial(_code, form, question)
         click.echo(code() if data is not None else recall("recommend code", [form, question], code), nl=False)
         return
-    found = ask("recommend", keep=data is None, activation=activation, depth=depth, data=data, **options)
+    found = ask("recommend", keep=data is None, refusals=True, **question)
     if as_json or form == "json":
         print_json(found)
     else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from derive.cli.generalization import RULES, behaviour_line
+from derive.cli.generalization import RULES, behaviour_line, show_plateau
 from derive.cli.output import ask, print_json
 from derive.cli.parameters import ACTIVATION
 
@@ -24,6 +24,8 @@ def command(activation: str, learning_rates: str, point: int, as_json: bool) -> 
     click.echo(f"mean at s x_+ + (1-s) x_-:  {found['mean']}")
     if found["variance"] is not None:
         click.echo(f"variance there:  {found['variance']}")
+    if "plateau" in found:
+        show_plateau(found["plateau"])
     if found["curvature"] is not None:
         click.echo(f"curvature ddTheta_[0]/Theta_00 at depth L:  {behaviour_line(found['curvature'])}")
     for note in found["notes"]:

@@ -204,9 +204,17 @@ def meaning(constant: str) -> Words:
 
 
 class ConstantSolution:
-    """A kernel that stays: exact polynomials in l, or series where the learning rates are no polynomials."""
+    """A kernel that stays: exact polynomials in l, or series where the learning rates are no polynomials.
 
-    def __init__(self, problem: Problem, equations: Mapping[str, sp.Expr] | None = None) -> None:
+    `equations` are those of the network unless others are given, with their values at the first layer.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        equations: Mapping[str, sp.Expr] | None = None,
+        start: Mapping[str, sp.Expr] | None = None,
+    ) -> None:
         assert problem.activation is not None
         self.problem = problem
         self.admitted = admit(equations or network_equations(), problem.activation)
@@ -220,9 +228,9 @@ class ConstantSolution:
         if all(e.is_Integer and e <= 0 for e in (self.rates.bias, self.rates.weight)):
             gram = Component(GRAM, 0, 0)
             norm = (self.kernel - problem.C_b) / problem.C_W
-            start = {n: e.xreplace({gram: norm}) for n, e in first_layer().items()}
+            first = {n: e.xreplace({gram: norm}) for n, e in {**first_layer(), **(start or {})}.items()}
             self._exact = solve_exactly(
-                self.admitted, self.values, self.constants, self.kernel, start, self.rates, dict(problem.fixed)
+                self.admitted, self.values, self.constants, self.kernel, first, self.rates, dict(problem.fixed)
             )
 
     def _value(self, bracket: Bracket) -> sp.Expr:
@@ -233,6 +241,11 @@ class ConstantSolution:
         if found is None:
             raise DeriveError(f"{bracket} has no closed form for {self.problem.activation.name}")
         return found
+
+    @property
+    def polynomials(self) -> Mapping[str, sp.Expr] | None:
+        """Every tensor that exists as a polynomial in l; None where the learning rates are none."""
+        return self._exact
 
     def tensor(self, name: str, order: int = 1, with_steps: bool = False) -> Asymptotics:
         if name in self.admitted.missing:

@@ -9,7 +9,7 @@ K = 1/(2*ell) + (-c_K/2 + ...
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -101,7 +101,11 @@ class ExponentTable(Result):
             (Words(r.formula), cell(r.exponent), str(r.log_power), cell(r.coefficient)) for r in self.ratios.values()
         )
         ratio_table = Table(("ratio times n", "exponent", "log power", "coefficient"), ratio_rows)
-        return (Table(head, tuple(rows), caption), ratio_table, *map(Text, self.notes))
+        tables, notes = (Table(head, tuple(rows), caption), ratio_table), tuple(map(Text, self.notes))
+        if self.universality_class != "half-stable":
+            return (*tables, *notes)
+        first = () if self.plateau is None else self.plateau.blocks()
+        return (*first, *notes, *tables)  # which regime it is, before its formulas
 
     def plot(self, axes: Axes | None = None) -> Axes:
         """n times every dimensionless ratio against depth, on the given Matplotlib axes or new ones."""
@@ -114,13 +118,14 @@ class ExponentTable(Result):
             f"{self.activation}: {self.universality_class}, p_perp = {self.p_perp if self.p_perp is not None else '-'}"
         )
         lines = [] if self.plateau is None else ["Plateau", str(self.plateau), "Large depth"]
-        lines += [head]
+        regime = [str(note) for note in self.notes] if self.universality_class == "half-stable" else []
+        lines += [head, *regime]
         lines += [f"  {t.tensor:6}{t.leading if t.exists else t.reason}" for t in self.tensors.values()]
         lines += [
             f"  {r.name}: {r.coefficient} * ell**({-r.exponent if r.exponent is not None else 0})"
             for r in self.ratios.values()
         ]
-        return "\n".join([*lines, *self.notes])
+        return "\n".join(lines if regime else [*lines, *self.notes])
 
 
 def problem(
@@ -286,6 +291,8 @@ def asymptotics(
         raise DeriveError(f"there is no tensor {tensor!r}; choose one of {' '.join(names)}")
     if not isinstance(order, int) or not 1 <= order <= 6:
         raise DeriveError("the order is the number of powers of 1/l to keep, a whole number from 1 to 6")
-    return solution(problem(activation, learning_rates, point, lambda_b, lambda_W, plateau)).tensor(
-        tensor, order, with_steps=True
-    )
+    task = problem(activation, learning_rates, point, lambda_b, lambda_W, plateau)
+    found = solution(task).tensor(tensor, order, with_steps=True)
+    if task.universality_class != "half-stable" or plateau:
+        return found
+    return replace(found, plateau=solution(replace(task, plateau=True)).tensor(tensor, order))

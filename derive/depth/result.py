@@ -12,10 +12,21 @@ import sympy as sp
 from derive.errors import DeriveError
 from derive.given import Number, number
 from derive.layout import Block, Equation, Text
-from derive.notation import TensorSymbol, latex, text
+from derive.notation import K_STAR, TensorSymbol, latex, text
 from derive.results import Result
-from derive.steps import Step, Words, as_written
+from derive.steps import Step, Verbatim, Words, as_written, equal, relation, said
 from derive.symbols import ell
+
+ON_PLATEAU = said(
+    "On the plateau, {}, where networks of practical depth are: exact for every {}.",
+    equal(TensorSymbol("K", "1"), K_STAR),
+    relation(">=", ell, 1),
+)
+BEYOND = said(
+    "For {} to infinity, beyond the depth that {} names:",
+    ell,
+    Verbatim("derive exponents"),
+)
 
 
 @dataclass(frozen=True)
@@ -41,6 +52,8 @@ class Asymptotics(Result):
     powers: tuple[tuple[sp.Expr, sp.Expr], ...] = ()
     balls: Mapping[str, tuple[str, str]] | None = None
     """Intervals that are proved to hold the numbers of the coefficient, by the learning rates that they multiply."""
+    plateau: Asymptotics | None = None
+    """A half-stable activation's polynomial where K stays at K*, which networks of practical depth show."""
 
     @property
     def exists(self) -> bool:
@@ -68,7 +81,10 @@ class Asymptotics(Result):
             return mpmath.mpf(str(sp.N(expression.subs(ell, number(layer, "the layer")), digits + 5)))
 
     def blocks(self) -> tuple[Block, ...]:
-        return (Equation(self.equation_latex()), *([Text(self.reason)] if self.reason else []))
+        first: tuple[Block, ...] = ()
+        if self.plateau is not None:
+            first = (Text(ON_PLATEAU), *self.plateau.blocks(), Text(BEYOND))
+        return (*first, Equation(self.equation_latex()), *([Text(self.reason)] if self.reason else []))
 
     def equation_latex(self) -> str:
         """The series as an equation, without an environment."""
@@ -87,7 +103,8 @@ class Asymptotics(Result):
         if self.series is None:
             return f"{self.tensor} does not exist: {self.reason}"
         tail = "" if self.remainder is None else f" + O(ell**({-self.remainder}))"
-        return f"{self.tensor} = {self.series}{tail}"
+        first = "" if self.plateau is None else f"{ON_PLATEAU} {self.plateau}\n{BEYOND} "
+        return f"{first}{self.tensor} = {self.series}{tail}"
 
     def to_json(self) -> dict[str, object]:
         """The entry of `derive asymptotics --json`."""
@@ -100,6 +117,7 @@ class Asymptotics(Result):
             "free_constants": list(self.free_constants),
             "free_constant_meanings": dict(self.free_constants),
             "steps": [step.to_json() for step in self.steps],
+            **({} if self.plateau is None else {"plateau": self.plateau.to_json()}),
         }
 
     def row(self) -> dict[str, object]:

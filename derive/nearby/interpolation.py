@@ -25,6 +25,7 @@ from derive.nearby.behaviour import Behaviour, quotient
 from derive.nearby.deviation import Deviation
 from derive.nearby.deviation import on_line as along_line
 from derive.nearby.flow import flow_solution
+from derive.nearby.plateau import Plateau, plateau
 from derive.network.component import Component
 from derive.notation import PSI
 from derive.results import Result
@@ -141,9 +142,11 @@ class Starpolation(Result):
     mean: sp.Expr
     notes: tuple[Words, ...] = ()
     variance: sp.Expr | None = None
+    plateau: Plateau | None = None
 
     def to_json(self) -> dict[str, object]:
         return {
+            **({} if self.plateau is None else {"plateau": self.plateau.to_json()}),
             "activation": self.activation,
             "class": self.universality_class,
             "mean": str(self.mean),
@@ -158,6 +161,8 @@ class Starpolation(Result):
         shown: list[Block] = [Equation(rf"\bar z(s x_+ + (1-s) x_-) = {sp.latex(self.mean)}")]
         if self.variance is not None:
             shown.append(Equation(rf"\mathrm{{Var}}[z(s x_+ + (1-s) x_-)] = {sp.latex(self.variance)}"))
+        if self.plateau is not None:
+            shown += self.plateau.blocks()
         if self.curvature is not None:
             shown.append(Equation(rf"\delta\delta\Theta_{{[0]}}/\Theta_{{00}} = {self.curvature.latex()}"))
         return (*shown, *map(Text, self.notes))
@@ -184,7 +189,9 @@ def starpolation(
         raise DeriveError(f"the curvature of {sigma.name} does not exist: {zeroth.reason}")
     curvature = quotient(zeroth, ntk, sp.S.One)
     mean, variance = interpolation_mean(True), interpolation_variance()
-    return Starpolation(sigma.name, solved.problem.universality_class, solved.rates, curvature, mean, (), variance)
+    flat = plateau(sigma, learning_rates, point, {"curvature": ZEROTH / THETA})
+    kind = solved.problem.universality_class
+    return Starpolation(sigma.name, kind, solved.rates, curvature, mean, (), variance, flat)
 
 
 def _at_finite_angle(sigma: Activation, learning_rates: Any) -> Starpolation:

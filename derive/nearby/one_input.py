@@ -22,6 +22,7 @@ from derive.nearby.behaviour import Behaviour, quotient
 from derive.nearby.deviation import Deviation, on_signs
 from derive.nearby.flow import flow_solution
 from derive.nearby.kinked import kinked_flow
+from derive.nearby.plateau import Plateau, plateau
 from derive.network.component import Component
 from derive.notation import PSI
 from derive.results import Result
@@ -68,6 +69,7 @@ class Generalization(Result):
     variance: Behaviour
     notes: tuple[Words, ...] = ()
     unequal: UnequalNorms | None = None
+    plateau: Plateau | None = None
 
     def to_json(self) -> dict[str, object]:
         bias, weight = self.rates.expressions
@@ -80,11 +82,14 @@ class Generalization(Result):
             "variance": self.variance.to_json(),
             "notes": [str(note) for note in self.notes],
         }
+        if self.plateau is not None:
+            found["plateau"] = self.plateau.to_json()
         return found if self.unequal is None else {**found, "unequal_norms": self.unequal.to_json()}
 
     def blocks(self) -> tuple[Block, ...]:
         more = () if self.unequal is None else self.unequal.blocks()
         return (
+            *(() if self.plateau is None else self.plateau.blocks()),
             Equation(rf"\Theta_{{-+}}/\Theta_{{++}} - 1 = {self.robustness.latex()}"),
             Equation(rf"\mathrm{{Var}} = {self.variance.latex()}"),
             *more,
@@ -92,7 +97,8 @@ class Generalization(Result):
         )
 
     def __str__(self) -> str:
-        return f"{self.activation}: robustness {self.robustness}, variance {self.variance}"
+        large = f"robustness {self.robustness}, variance {self.variance}"
+        return f"{self.activation}: {large}" if self.plateau is None else f"{self.activation}: {self.plateau} {large}"
 
 
 def one_training_input(equal_norms: bool = False) -> tuple[sp.Expr, sp.Expr]:
@@ -231,10 +237,18 @@ def _trained(sigma: Activation, learning_rates: str | LearningRates, point: int)
         )
     robustness = quotient(separation, solved.tensor("Theta"), sp.Integer(-2))
     variance = quotient(solved.tensor("ddK_2"), None, sp.Integer(4))
+    flat = plateau(sigma, learning_rates, point, dict(zip(("robustness", "variance"), one_training_input(True))))
     notes = []
-    if solved.problem.universality_class == "half-stable":
+    if flat is not None:
         told = "Half-stable: these are statements about {} to infinity; {} says how far off they are before."
         notes.append(said(told, L, Verbatim("derive exponents")))
     return Generalization(
-        sigma.name, solved.problem.universality_class, solved.p_perp, solved.rates, robustness, variance, tuple(notes)
+        sigma.name,
+        solved.problem.universality_class,
+        solved.p_perp,
+        solved.rates,
+        robustness,
+        variance,
+        tuple(notes),
+        plateau=flat,
     )
