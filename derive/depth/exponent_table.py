@@ -104,7 +104,7 @@ class ExponentTable(Result):
         tables, notes = (Table(head, tuple(rows), caption), ratio_table), tuple(map(Text, self.notes))
         if self.universality_class != "half-stable":
             return (*tables, *notes)
-        first = () if self.plateau is None else self.plateau.blocks()
+        first: tuple[Block, ...] = () if self.plateau is None else self.plateau.blocks()
         return (*first, *notes, *tables)  # which regime it is, before its formulas
 
     def plot(self, axes: Axes | None = None) -> Axes:

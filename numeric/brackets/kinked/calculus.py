@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import Any, cast
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from numeric.brackets.calculus import (
@@ -18,6 +20,7 @@ from numeric.brackets.calculus import (
     Rectangle,
 )
 from numeric.brackets.functions import Functions
+from numeric.brackets.kinked.host import host_pairs
 from numeric.brackets.kinked.sectors import sector_pairs
 from numeric.brackets.nested import plan_all
 
@@ -48,6 +51,7 @@ class SectorPairs(PairPlan):
 
     tail: Array
     angles: int = field(metadata={"static": True})
+    on_host = True
 
     def refined(self) -> SectorPairs:
         return replace(self, angles=self.angles + FINER_SECTORS)
@@ -55,4 +59,13 @@ class SectorPairs(PairPlan):
     def rectangle(
         self, functions: Functions, orders: tuple[Order, ...], pairs: Rectangle, symmetric: bool
     ) -> dict[Order, Array]:
+        if isinstance(pairs.c, np.ndarray):
+            return cast(dict[Order, Array], host_pairs(functions, orders, pairs, symmetric, self.angles))
         return sector_pairs(functions, orders, pairs, symmetric, self.angles)
+
+    def single(self, functions: Functions, orders: tuple[Order, ...], variances: Array) -> dict[Order, Array]:
+        if not isinstance(variances, np.ndarray):
+            return super().single(functions, orders, variances)
+        one = cast(Any, np.ones((1, 1), dtype=bool))
+        own = [self.rectangle(functions, orders, Rectangle(v, v, v[None], one), True) for v in variances.reshape(-1, 1)]
+        return {order: cast(Array, np.array([found[order][0, 0] for found in own])) for order in orders}

@@ -35,14 +35,20 @@ DERIVATIVES: dict[tuple[int, int], tuple[int, tuple[int, ...]]] = {
 }
 
 
-def delta_pairs(functions: Functions, orders: tuple[Order, ...], pairs: Rectangle, angles: int) -> dict[Order, Array]:
-    """{(j, k): (R, C)} for orders of which at least one holds a delta function; zero where a variance vanishes."""
+def check_deltas(functions: Functions, orders: tuple[Order, ...]) -> None:
+    """Refuse delta functions of which more is asked than the recursions do."""
     for j, k in orders:
-        if (min(j, k), max(j, k)) not in DERIVATIVES or functions.kinks_at(0):
+        held = functions.has_delta(j) or functions.has_delta(k)
+        if held and ((min(j, k), max(j, k)) not in DERIVATIVES or functions.kinks_at(0)):
             raise NumericError(
                 f"{functions.name}: the pair bracket with derivative orders {(j, k)} holds a delta function's "
                 "derivative at the kink and is not available; neither are derivatives that need it."
             )
+
+
+def delta_pairs(functions: Functions, orders: tuple[Order, ...], pairs: Rectangle, angles: int) -> dict[Order, Array]:
+    """{(j, k): (R, C)} for orders of which at least one holds a delta function; zero where a variance vanishes."""
+    check_deltas(functions, orders)
     upright = tuple(pair for pair in orders if pair[0] <= pair[1])
     found = _upright(functions, upright, pairs, angles) if upright else {}
     turned = tuple((k, j) for j, k in orders if j > k)

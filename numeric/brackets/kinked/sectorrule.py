@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from numeric.brackets.arrays import module_of
 from numeric.brackets.functions import Functions
 
 ANGLES = 28  # on either side of a sector's middle
@@ -36,10 +37,11 @@ def radial_rule(count: int = RADII) -> tuple[np.ndarray, np.ndarray]:
 
 def angular_rule(count: int, grain: Array) -> tuple[Array, Array]:
     """Nodes and weights on (0, 1), graded towards 0."""
+    xp = module_of(grain)
     legendre = np.polynomial.legendre.leggauss(count)
-    x, w = jnp.asarray((legendre[0] + 1) / 2, grain.dtype), jnp.asarray(legendre[1] / 2, grain.dtype)
-    tau = jnp.arcsinh(np.pi / 2 / grain)
-    return jnp.sinh(tau * x) / jnp.sinh(tau), tau * jnp.cosh(tau * x) / jnp.sinh(tau) * w
+    x, w = xp.asarray((legendre[0] + 1) / 2, grain.dtype), xp.asarray(legendre[1] / 2, grain.dtype)
+    tau = xp.arcsinh(np.pi / 2 / grain)
+    return xp.sinh(tau * x) / xp.sinh(tau), tau * xp.cosh(tau * x) / xp.sinh(tau) * w
 
 
 def _both_ends(width: Array, grain: Array, count: int) -> tuple[Array, Array]:

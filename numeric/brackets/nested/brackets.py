@@ -14,10 +14,10 @@ from collections.abc import Callable
 from itertools import combinations
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from numeric.brackets.arrays import module_of, sigma
 from numeric.brackets.functions import Functions
 
 Orders = tuple[int, ...]  # derivative orders of the factors at one label, sorted; -k stands for z sigma^(k)
@@ -34,32 +34,33 @@ WINDOW = 11  # entries that interpolate
 
 def factors(functions: Functions, kinds: list[Orders], z: Array) -> Array:
     """The products of sigma^(k)(z) over the orders k of one label, without delta functions: (kinds, ...)."""
-    sigma = {k: functions.derivatives(z, k) for k in sorted({abs(k) for kind in kinds for k in kind})}
-    sigma |= {-k: z * sigma[k] for k in {-k for kind in kinds for k in kind if k < 0}}
+    values = {k: sigma(functions, z, k) for k in sorted({abs(k) for kind in kinds for k in kind})}
+    values |= {-k: z * values[k] for k in {-k for kind in kinds for k in kind if k < 0}}
     rows = []
     for kind in kinds:
-        value = sigma[kind[0]]
+        value = values[kind[0]]
         for k in kind[1:]:
-            value = value * sigma[k]
+            value = value * values[k]
         rows.append(value)
-    return jnp.stack(rows)
+    return module_of(z).stack(rows)
 
 
 def cholesky(C: Array) -> list[list[Array]]:
     """Lower triangle of a covariance (d, d) that may be singular: pivots do not fall below a tiny part of variances."""
+    xp = module_of(C)
     size = C.shape[0]
-    tiny = jnp.maximum(1e-30 * jnp.max(jnp.diagonal(C)), jnp.finfo(C.dtype).tiny)
+    tiny = xp.maximum(1e-30 * xp.max(xp.diagonal(C)), xp.finfo(C.dtype).tiny)
     low: list[list[Array]] = []
     for j in range(size):
         row: list[Array] = []
         rest = C[j, j]
         for k in range(j):
-            load = (C[j, k] - sum((row[m] * low[k][m] for m in range(k)), jnp.zeros((), C.dtype))) / low[k][k]
-            most = jnp.sqrt(jnp.maximum(rest, NOISE * C[j, j]))  # rounding must not break Cauchy's inequality
-            row.append(jnp.clip(load, -most, most))
+            load = (C[j, k] - sum((row[m] * low[k][m] for m in range(k)), xp.zeros((), C.dtype))) / low[k][k]
+            most = xp.sqrt(xp.maximum(rest, NOISE * C[j, j]))  # rounding must not break Cauchy's inequality
+            row.append(xp.clip(load, -most, most))
             rest = rest - row[-1] ** 2
-        rest = jnp.where(rest > NOISE * C[j, j], rest, FLOOR * C[j, j])
-        row.append(jnp.sqrt(jnp.maximum(rest, tiny)))
+        rest = xp.where(rest > NOISE * C[j, j], rest, FLOOR * C[j, j])
+        row.append(xp.sqrt(xp.maximum(rest, tiny)))
         low.append(row)
     return low
 
@@ -69,13 +70,14 @@ def _given(residual: Array, loading: Array, j: int, others: tuple[int, ...]) -> 
 
     A label that hardly varies of its own vanishes together with its mean only: nothing to condition on.
     """
-    diagonal = jnp.diagonal(residual)
+    xp = module_of(residual)
+    diagonal = xp.diagonal(residual)
     for k in others:
         free = residual[k, k] > SHARP**2 * (loading[k] @ loading[k])
-        column = jnp.where(free, residual[:, k] / jnp.where(free, residual[k, k], 1), 0)
+        column = xp.where(free, residual[:, k] / xp.where(free, residual[k, k], 1), 0)
         loading = loading - column[:, None] * loading[k][None, :]
         residual = residual - column[:, None] * residual[k][None, :]
-    return loading[j], jnp.sqrt(jnp.maximum(residual[j, j], FLOOR * diagonal[j]))
+    return loading[j], xp.sqrt(xp.maximum(residual[j, j], FLOOR * diagonal[j]))
 
 
 def _sharp_lines(low: list[list[Array]], level: int, subsets: bool, scale: float) -> list[tuple[Array, Array]]:
@@ -83,12 +85,13 @@ def _sharp_lines(low: list[list[Array]], level: int, subsets: bool, scale: float
 
     A smooth factor is nowhere sharper than its own `scale`, as if its argument were uncertain by so much.
     """
+    xp = module_of(low[0][0])
     size = len(low)
     later = list(range(level + 1, size))
-    zero = jnp.zeros_like(low[0][0])
-    matrix = jnp.stack([jnp.stack([low[j][k] if k <= j else zero for k in range(size)]) for j in later])
+    zero = xp.zeros_like(low[0][0])
+    matrix = xp.stack([xp.stack([low[j][k] if k <= j else zero for k in range(size)]) for j in later])
     loading, rest = matrix[:, : level + 1], matrix[:, level + 1 :]
-    residual = rest @ rest.T + scale**2 * jnp.eye(len(later), dtype=zero.dtype)
+    residual = rest @ rest.T + scale**2 * xp.eye(len(later), dtype=zero.dtype)
     lines = []
     for j in range(len(later)):
         others = [k for k in range(len(later)) if (k != j if subsets else k < j)]
@@ -99,30 +102,32 @@ def _sharp_lines(low: list[list[Array]], level: int, subsets: bool, scale: float
 
 def _panels(edges: Array, widths: Array, rule: tuple[Array, Array], radius: float) -> tuple[Array, Array]:
     """Nodes and Gaussian weights, (..., panels x nodes), cut at the `edges` (..., m) and graded towards them."""
-    widths = jnp.where(widths < SHARP, WIDEST, jnp.minimum(widths, WIDEST))
-    distance = jnp.abs(edges[..., :, None] - edges[..., None, :])
-    widths = jnp.min(widths[..., None, :] + distance, axis=-1)  # a neighbour may be sharper
-    order = jnp.argsort(edges, axis=-1)
-    edges, widths = jnp.take_along_axis(edges, order, -1), jnp.take_along_axis(widths, order, -1)
-    inside = jnp.clip(edges, -radius, radius)
-    widths = widths + jnp.abs(edges - inside)
-    end, wide = jnp.full_like(edges[..., :1], radius), jnp.full_like(edges[..., :1], WIDEST)
-    left = jnp.concatenate([-end, inside], axis=-1)
-    right = jnp.concatenate([inside, end], axis=-1)
-    return _graded(left, right, jnp.concatenate([wide, widths], -1), jnp.concatenate([widths, wide], -1), rule)
+    xp = module_of(edges)
+    widths = xp.where(widths < SHARP, WIDEST, xp.minimum(widths, WIDEST))
+    distance = xp.abs(edges[..., :, None] - edges[..., None, :])
+    widths = xp.min(widths[..., None, :] + distance, axis=-1)  # a neighbour may be sharper
+    order = xp.argsort(edges, axis=-1)
+    edges, widths = xp.take_along_axis(edges, order, -1), xp.take_along_axis(widths, order, -1)
+    inside = xp.clip(edges, -radius, radius)
+    widths = widths + xp.abs(edges - inside)
+    end, wide = xp.full_like(edges[..., :1], radius), xp.full_like(edges[..., :1], WIDEST)
+    left = xp.concatenate([-end, inside], axis=-1)
+    right = xp.concatenate([inside, end], axis=-1)
+    return _graded(left, right, xp.concatenate([wide, widths], -1), xp.concatenate([widths, wide], -1), rule)
 
 
 def _graded(left: Array, right: Array, a: Array, b: Array, rule: tuple[Array, Array]) -> tuple[Array, Array]:
+    xp = module_of(left)
     half = (right - left) / 2
-    points, own = (jnp.expand_dims(v, range(half.ndim)) for v in rule)
+    points, own = (xp.expand_dims(v, tuple(range(half.ndim))) for v in rule)
     nodes, weights = [], []
     for start, sign, alpha in ((left, 1.0, a), (right, -1.0, b)):
-        tau = jnp.arcsinh(half / alpha)[..., None]
-        nodes.append(start[..., None] + sign * alpha[..., None] * jnp.sinh(tau * points))
-        weights.append(alpha[..., None] * tau * jnp.cosh(tau * points) * own)
-    x, w = jnp.concatenate(nodes, axis=-1), jnp.concatenate(weights, axis=-1)
+        tau = xp.arcsinh(half / alpha)[..., None]
+        nodes.append(start[..., None] + sign * alpha[..., None] * xp.sinh(tau * points))
+        weights.append(alpha[..., None] * tau * xp.cosh(tau * points) * own)
+    x, w = xp.concatenate(nodes, axis=-1), xp.concatenate(weights, axis=-1)
     x, w = (v.reshape(*v.shape[:-2], -1) for v in (x, w))
-    return x, w * jnp.exp(-(x**2) / 2) / float(np.sqrt(2 * np.pi))
+    return x, w * xp.exp(-(x**2) / 2) / float(np.sqrt(2 * np.pi))
 
 
 def _interpolation() -> np.ndarray:
@@ -135,30 +140,31 @@ def _table(
     functions: Functions, kinds: list[Orders], low: list[list[Array]], scale: float, rule: tuple[Array, Array]
 ) -> Callable[[Array], Array]:
     """The last label's factors smoothed by its conditional deviation, as a function of the mean: (kinds, ...)."""
+    xp = module_of(low[0][0])
     *means, delta = low[-1]
-    grain = delta if functions.kinked else jnp.sqrt(delta**2 + scale**2)
-    reach = jnp.maximum(RADIUS * jnp.sqrt(sum((m * m for m in means), jnp.zeros_like(delta))), 1e-9 * grain)
-    top = jnp.arcsinh(reach / grain)
+    grain = delta if functions.kinked else xp.sqrt(delta**2 + scale**2)
+    reach = xp.maximum(RADIUS * xp.sqrt(sum((m * m for m in means), xp.zeros_like(delta))), 1e-9 * grain)
+    top = xp.arcsinh(reach / grain)
     step = 2 * top / (ENTRIES - WINDOW)
-    tau = step * (jnp.arange(ENTRIES, dtype=delta.dtype) - (ENTRIES - 1) / 2)
-    edge = -grain / delta * jnp.sinh(tau)
-    x, w = _panels(edge[:, None], jnp.broadcast_to(scale / delta, (ENTRIES, 1)), rule, RADIUS)
+    tau = step * (xp.arange(ENTRIES, dtype=delta.dtype) - (ENTRIES - 1) / 2)
+    edge = -grain / delta * xp.sinh(tau)
+    x, w = _panels(edge[:, None], xp.broadcast_to(scale / delta, (ENTRIES, 1)), rule, RADIUS)
     z = delta * (x - edge[:, None])
     values = (w[None] * factors(functions, kinds, z)).sum(axis=-1).T  # (entries, kinds)
     half = WINDOW // 2
-    windows = jnp.stack([values[i : ENTRIES - WINDOW + 1 + i] for i in range(WINDOW)], axis=1)
-    local = jnp.einsum("pi,tik->tkp", jnp.asarray(_interpolation(), delta.dtype), windows)
+    windows = xp.stack([values[i : ENTRIES - WINDOW + 1 + i] for i in range(WINDOW)], axis=1)
+    local = xp.einsum("pi,tik->tkp", xp.asarray(_interpolation(), delta.dtype), windows)
 
     def smoothed(mean: Array) -> Array:
-        place = jnp.arcsinh(mean / grain) / step + (ENTRIES - 1) / 2 - half
-        place = jnp.clip(place, 0, ENTRIES - WINDOW)
-        index = jnp.round(place).astype(jnp.int32)
+        place = xp.arcsinh(mean / grain) / step + (ENTRIES - 1) / 2 - half
+        place = xp.clip(place, 0, ENTRIES - WINDOW)
+        index = xp.round(place).astype(xp.int32)
         u = (place - index.astype(place.dtype))[..., None]
         rows = local[index]  # (..., kinds, WINDOW)
         total = rows[..., -1]
         for p in range(WINDOW - 2, -1, -1):
             total = total * u + rows[..., p]
-        return jnp.moveaxis(total, -1, 0)
+        return xp.moveaxis(total, -1, 0)
 
     return smoothed
 
@@ -170,10 +176,11 @@ def nested_brackets(
 
     `rule` is a Gauss-Legendre rule on (0, 1) for one panel, `scale` the length on which sigma changes.
     """
+    xp = module_of(C)
     low = cholesky(C)
     size = len(low)
     if size == 1:
-        x, w = _panels(jnp.zeros(1, C.dtype), (scale / low[0][0])[None], rule, RADIUS)
+        x, w = _panels(xp.zeros(1, C.dtype), (scale / low[0][0])[None], rule, RADIUS)
         return (w[None] * factors(functions, [r[0] for r in requests], low[0][0] * x)).sum(axis=-1)
     soft = 0.0 if functions.kinked else scale
     lines = {level: _sharp_lines(low, level, level == 0, soft) for level in range(size - 1)}
@@ -184,29 +191,33 @@ def nested_brackets(
     def tails(level: int, before: list[Array]) -> Array:
         """Expectations over the labels from this level on, x of the earlier ones given: (wanted[level], ...)."""
         shape = before[0].shape
-        mean = sum((low[level][k] * before[k] for k in range(level)), jnp.zeros(shape, C.dtype))
+        mean = sum((low[level][k] * before[k] for k in range(level)), xp.zeros(shape, C.dtype))
         if level == size - 1:
             return smoothed(mean)
         p = -mean / low[level][level]
-        edges, widths = [p], [jnp.broadcast_to(own[level], shape)]
+        edges, widths = [p], [xp.broadcast_to(own[level], shape)]
         for loading, width in lines[level]:
-            steep = jnp.where(jnp.abs(loading[level]) > 1e-300, loading[level], 1e-300)
-            edges.append(-sum((loading[k] * before[k] for k in range(level)), jnp.zeros(shape, C.dtype)) / steep)
-            widths.append(jnp.broadcast_to(width / jnp.abs(steep), shape))
-        x, w = _panels(jnp.clip(jnp.stack(edges, -1), -FAR, FAR), jnp.stack(widths, -1), rule, RADIUS)
+            steep = xp.where(xp.abs(loading[level]) > 1e-300, loading[level], 1e-300)
+            edges.append(-sum((loading[k] * before[k] for k in range(level)), xp.zeros(shape, C.dtype)) / steep)
+            widths.append(xp.broadcast_to(width / xp.abs(steep), shape))
+        x, w = _panels(xp.clip(xp.stack(edges, -1), -FAR, FAR), xp.stack(widths, -1), rule, RADIUS)
         return summed(level, [b[..., None] for b in before], x, w, low[level][level] * (x - p[..., None]))
 
     def summed(level: int, before: list[Array], x: Array, w: Array, z: Array) -> Array:
         kinds = sorted({r[0] for r in wanted[level]})
         left = w[None] * factors(functions, kinds, z)
-        right = tails(level + 1, [*(jnp.broadcast_to(b, x.shape) for b in before), x])
+        right = tails(level + 1, [*(xp.broadcast_to(b, x.shape) for b in before), x])
         which = [(kinds.index(r[0]), wanted[level + 1].index(r[1:])) for r in wanted[level]]
-        return jnp.stack([(left[i] * right[j]).sum(axis=-1) for i, j in which])
+        return xp.stack([(left[i] * right[j]).sum(axis=-1) for i, j in which])
 
-    every = jnp.stack([own[0], *(w / jnp.maximum(jnp.abs(l[0]), 1e-300) for l, w in lines[0])])
-    width = jnp.min(jnp.where(every < SHARP, WIDEST, every))
-    x, w = _panels(jnp.zeros(1, C.dtype), width[None], rule, RADIUS)
+    every = xp.stack([own[0], *(w / xp.maximum(xp.abs(l[0]), 1e-300) for l, w in lines[0])])
+    width = xp.min(xp.where(every < SHARP, WIDEST, every))
+    x, w = _panels(xp.zeros(1, C.dtype), width[None], rule, RADIUS)
     if functions.parity:  # the sum of all orders is even: both signs of x_0 give the same
         x, w = x[: x.shape[0] // 2], 2 * w[: x.shape[0] // 2]
-    slices = jax.lax.map(lambda v: summed(0, [], v[0][None], v[1][None], low[0][0] * v[0][None]), (x, w))
-    return slices.sum(axis=0)[np.array([wanted[0].index(r) for r in requests])]
+    if xp is np:
+        total = summed(0, [], x, w, low[0][0] * x)
+    else:  # slice by slice, so that a slice stays in the cache
+        slices = jax.lax.map(lambda v: summed(0, [], v[0][None], v[1][None], low[0][0] * v[0][None]), (x, w))
+        total = slices.sum(axis=0)
+    return total[np.array([wanted[0].index(r) for r in requests])]

@@ -8,9 +8,9 @@ derivatives Stein's identity trades it for the jump, with C the covariance of th
 
 from __future__ import annotations
 
-import jax.numpy as jnp
 from jax import Array
 
+from numeric.brackets.arrays import module_of
 from numeric.brackets.functions import Functions
 from numeric.brackets.patterns import Pattern
 from numeric.errors import NumericError
@@ -48,7 +48,7 @@ def with_deltas(
             if j != slot:
                 total = total - C[slot, j] * values[_raised(pattern, slot, j)]
         out.append(total / C[slot, slot])
-    return jnp.stack(out)
+    return module_of(C).stack(out)
 
 
 def _delta_slot(functions: Functions, pattern: Pattern) -> int | None:

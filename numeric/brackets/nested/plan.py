@@ -8,8 +8,9 @@ quadruple, until the values stop moving; what they still moved is the measured e
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import partial
+from functools import lru_cache, partial
 from itertools import pairwise, permutations
+from typing import Any, cast
 
 import jax
 import jax.numpy as jnp
@@ -20,6 +21,7 @@ from numeric.brackets.functions import Functions
 from numeric.brackets.nested.brackets import Request, nested_brackets
 from numeric.brackets.nested.deltas import with_deltas, without_deltas
 from numeric.brackets.patterns import Pattern, arrangements, sorted_quadruples
+from numeric.brackets.rules import legendre
 from numeric.errors import NumericError
 
 TURNS = tuple(permutations(range(4)))
@@ -28,6 +30,7 @@ FOUR = ((14, 20), (20, 20), (28, 40), (40, 40), (56, 56))  # four distinct label
 WORST = 1e-3
 BATCH = {1: 16, 2: 16, 3: 16, 4: 2}  # covariances a compiled call, by the number of distinct labels
 EVEN = 1e4
+ALONE = 12  # covariances of up to three labels that are done on the host: compiling would take longer
 
 
 @jax.tree_util.register_dataclass
@@ -135,7 +138,20 @@ def _batch(functions, components, counts, blocks, rule):
     return jax.lax.map(lambda C: _values(functions, components, counts, C, rule), blocks)
 
 
+@lru_cache(maxsize=512)
+def _alone(
+    functions: Functions, components: tuple[Pattern, ...], counts: tuple[int, ...], block: bytes, nodes: int
+) -> np.ndarray:
+    """One covariance on the host; kept, since a flow asks again for what its plan has measured."""
+    C = np.frombuffer(block).reshape(len(counts), len(counts))
+    with np.errstate(all="ignore"):
+        return np.asarray(_values(functions, components, counts, cast(Any, C), cast(Any, legendre(nodes))))
+
+
 def _evaluate(functions, components, counts, blocks: np.ndarray, rung: tuple[int, int]) -> np.ndarray:
+    if len(counts) < 4 and len(blocks) <= ALONE:
+        own = np.ascontiguousarray(blocks, dtype=float)
+        return np.stack([_alone(functions, components, counts, C.tobytes(), rung[0]) for C in own])
     rule = tuple(jnp.asarray(x) for x in _rule(*rung))
     size = BATCH[len(counts)]
     pad = -len(blocks) % size

@@ -23,6 +23,8 @@ from numeric.brackets.series.conditioning import POSITIONS, Geometry, choose_oth
 from numeric.brackets.series.lengths import LONGEST, series_lengths, term_sizes
 
 LARGE = 4.0  # variance from which nested quadrature may be cheaper
+SHORT = 96  # terms that are looked at first; measuring as many as LONGEST takes a second
+ENOUGH = 0.75  # the part of them that a series may need: the others show that what comes beyond is small
 DEARER = 10.0  # series share their work among quadruples and layers, and the guess at their cost is a high one
 
 
@@ -93,11 +95,14 @@ def plan_conditioned(functions: Functions, question: QuadrupleQuestion) -> Condi
     apart = converged_step(functions, couples, variance, 0.3 * tolerance)
     smooth = converged_step(functions, [(k,) for k in orders], variance, 0.3 * tolerance, shift=0.4)
     radius = reach(functions, patterns, variance, 0.1 * tolerance)
-    sizes = term_sizes(functions, orders, variance, smooth, LONGEST if variance > 1 else 96)
-    found = geometry(K, series_lengths(sizes, 0.1 * tolerance), variance)
-    option, length = choose_pairs(quadruples, found.need, found.gap)
-    if avoid is not None:
-        option, length = choose_others(quadruples, found.need, found.gap, avoid)
+    for longest in (SHORT, LONGEST) if variance > 1 else (SHORT,):
+        sizes = term_sizes(functions, orders, variance, smooth, longest)
+        found = geometry(K, series_lengths(sizes, 0.1 * tolerance), variance)
+        option, length = choose_pairs(quadruples, found.need, found.gap)
+        if avoid is not None:
+            option, length = choose_others(quadruples, found.need, found.gap, avoid)
+        if length.max() <= ENOUGH * longest:  # nothing beyond the table matters
+            break
     sharp = length > LONGEST
     if variance > LARGE and _seconds(size, step, length, tolerance) > DEARER * nested_seconds(size):
         sharp[:] = True
