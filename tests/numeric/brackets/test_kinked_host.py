@@ -2,6 +2,8 @@
 taken by differences of brackets without any; quadruples of up to three labels are those of the compiled programs."""
 
 import itertools
+import json
+from pathlib import Path
 
 import jax.numpy as jnp
 import numpy as np
@@ -9,7 +11,7 @@ import pytest
 
 from numeric import NumericError
 from numeric.activations import load
-from numeric.brackets import PATTERNS, Rectangle, arrangements
+from numeric.brackets import PATTERNS, Rectangle, arrangements, make_quadruple_plan, tensor
 from numeric.brackets.kinked.host import host_pairs
 from numeric.brackets.kinked.kinkpairs import DERIVATIVES
 from numeric.brackets.kinked.sectors import sector_pairs
@@ -104,3 +106,32 @@ def test_quadruples_are_those_of_the_compiled_programs(counts):
     host = _alone(functions, components, counts, np.ascontiguousarray(K).tobytes(), 40)
     compiled = _batch(functions, components, counts, jnp.asarray(K)[None], tuple(map(jnp.asarray, _rule(40, 40))))[0]
     assert np.allclose(host, compiled, rtol=1e-11, atol=1e-13)
+
+
+REFERENCES = json.loads((Path(__file__).parents[2] / "data" / "brackets" / "quadruples.json").read_text())
+
+
+@pytest.mark.parametrize("name", ["elu", "softsign", "selu"])
+def test_quadruples_against_stored_references(name):
+    """Two and three inputs at every stored kernel, to 1e-8 of the pattern's largest entry, nothing compiled.
+
+    References share no code with the engine; inputs at an angle of 1e-8, which a kernel does not hold, are left out.
+    """
+    functions = load(name).FUNCTIONS
+    kernels = {json.dumps(row[1]) for row in REFERENCES if row[0] == name and len(row[1]) in (2, 3)}
+    seen = 0
+    for text in kernels:
+        K = np.array(json.loads(text))
+        if K[0, 1] / np.sqrt(K[0, 0] * K[1, 1]) > 1 - 1e-15:
+            continue
+        rows = [row for row in REFERENCES if row[0] == name and json.dumps(row[1]) == text]
+        patterns = tuple(sorted({tuple(sorted(row[3])) for row in rows}))
+        plan = make_quadruple_plan(functions, K, patterns, 1e-9)
+        unique = plan.unique(functions, arrangements(patterns), K)
+        for _, _, labels, orders, value, _ in rows:
+            order = np.argsort(orders, kind="stable")
+            tensor_ = np.asarray(tensor(unique, patterns, tuple(sorted(orders)), len(K)))
+            found = float(tensor_[tuple(np.array(labels)[order])])
+            assert abs(found - float(value)) <= 1e-8 * np.abs(tensor_).max(), (text, labels, orders)
+            seen += 1
+    assert seen > 20 or name == "selu"
