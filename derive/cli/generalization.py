@@ -44,7 +44,9 @@ def command(
     if as_json:
         print_json(found[0])
         return
-    click.echo(f"{activation}: {found[0]['class']}, p_perp = {number(found[0]['p_perp'])}\n")
+    power = f"p_perp = {number(found[0]['p_perp'])}"
+    flat = "plateau" in found[0]
+    click.echo(f"{activation}: {found[0]['class']}{'' if flat else f', {power}'}\n")
     for entry in found:
         rates = entry["learning_rates"]
         click.echo(
@@ -52,7 +54,7 @@ def command(
         )
         if "plateau" in entry:
             show_plateau(entry["plateau"])
-        for note in entry["notes"]:
+        for note in (*entry["notes"], *((power,) if flat else ())):
             click.echo(f"  {note}")
         for name in ("robustness", "variance"):
             click.echo(f"  {name:11}{behaviour_line(entry[name])}")
