@@ -1,69 +1,179 @@
-"""Cost of sampled finite-width predictions against the number of training inputs, and the error that draws leave.
+"""Cost of sampled finite-width predictions against the number of training inputs, beside real networks.
 
-    python bench/sampled.py [--sizes 200 400 800] [--draws 256] [--activation tanh] [--depth 2]
+    python bench/sampled.py [--sizes 200 500 1000 2000] [--data digits] [--draws 256] [--depth 3] [--ridge 0.01]
 
 For each size: CPU seconds for the setting (kernels, modes, H1, compilation) and for a draw, the standard error of one
-draw over the correction (so that draws to 5 % follow), and the exponent of the cost of a draw. A ridge of 1 % of
-the largest eigenvalue keeps the correction small against the prediction. `networks_for_5_percent` is how many real
-networks of width 100 would have to be trained for the same accuracy, from their spread at infinite width.
+draw over the correction (so that draws to 5 % follow), and the exponent of the cost of a draw. `--ridge` is a share of
+the largest eigenvalue of the training NTK. `networks_for_5_percent` is how many real networks of width 100 would have
+to be trained for the same accuracy, from their spread at infinite width, and `networks_cpu_s` what that would take: one
+step of gradient descent on all inputs is timed, and training takes 3 h_max / ridge steps of them. `--plain` also makes
+the draws of plain Monte Carlo: nothing averaged but the drawn neurons and outputs themselves.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import resource
 import time
+from itertools import pairwise
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
 from numeric import flow, predict
+from numeric.contributions import Contraction
+from numeric.generated.training import MEAN
+from numeric.trained.sampled.estimate import TOTAL, Sampler, Sums
+from numeric.trained.sampled.forces import Forces, _with_loose, draw
+from numeric.trained.sampled.graph import Edge, matrix_edge
+from numeric.trained.sampled.objects import Made
+
+WIDTH, TESTS = 100, 100
 
 
-def measure(size: int, draws: int, activation: str, depth: int, width: int = 100) -> dict[str, float]:
+class PlainForces(Forces):
+    """Every neuron above is drawn for both pairs: no exact averages."""
+
+    def _at(self, layer: int, own: Contraction, vectors: list, joined: list[Edge], root: int) -> jax.Array:
+        edges = [matrix_edge(*link, self.theory.layers[layer].Theta) for link in own.links] + list(joined)
+        loose = [list(self.drawn(layer, kind, k)) for k, kind in enumerate(own.kinds)]
+        if own.centered:
+            for pieces, kind in zip(loose, own.kinds):
+                pieces.append(Made(None, None, -self.theory.means[layer][kind]))
+        return _with_loose(vectors, edges, list(own.axes), loose, root, self.ones)
+
+
+@jax.jit
+def plain_batch(program, key, weights):
+    """As `numeric.trained.sampled.estimate`, for one sign of the initial outputs, drawn where they are linear too."""
+    forces = PlainForces(program.theory, draw(program.theory, key, program.count)[0])
+    total = sum(forces.signed(c, weights[k])[:, 0] for k, c in enumerate(MEAN)) @ program.ahead.T
+    total = total.astype(jnp.float64)
+    return jnp.sum(total, axis=0), jnp.sum(total**2, axis=0)
+
+
+def plain_error(sampler: Sampler, batches: int) -> float:
+    """The standard deviation of one draw of plain Monte Carlo, root mean square over the test outputs."""
+    sums = []
+    for number in range(batches):
+        weights, _ = sampler._weights(number)
+        sums.append([np.asarray(x) for x in plain_batch(sampler.program, jax.random.key(number), weights)])
+    count = sampler.program.count * batches
+    first, second = (np.sum([s[k] for s in sums], axis=0) / count for k in range(2))
+    return float(np.sqrt(np.mean(second - first**2)))
+
+
+def data(name: str, size: int) -> tuple[np.ndarray, np.ndarray]:
+    """Inputs of norm x.x/n_0 near 1, tests last, and the targets of the others."""
+    if name == "digits":
+        from digits import digits
+
+        X, labels = digits(size + TESTS)
+        return X, np.eye(10)[labels[:size]] - 0.1
     random = np.random.default_rng(0)
-    X = random.normal(size=(size + 10, 16))
-    y = np.sin(X[:size, 0]) + 0.3 * X[:size, 1]
+    X = random.normal(size=(size + TESTS, 16))
+    return X, np.sin(X[:size, 0]) + 0.3 * X[:size, 1]
+
+
+def step_cpu(X: np.ndarray, y: np.ndarray, depth: int) -> float:
+    """CPU seconds of one step of gradient descent of one real tanh network on all inputs, double precision."""
+    sizes = [X.shape[1], *[WIDTH] * (depth - 1), y.shape[1] if y.ndim > 1 else 1]
+    random = np.random.default_rng(0)
+    params = [jnp.asarray(random.normal(size=(a, b)) / np.sqrt(a)) for a, b in pairwise(sizes)]
+    inputs, targets = jnp.asarray(X[: len(y)]), jnp.asarray(y.reshape(len(y), -1))
+
+    def loss(params: list[jax.Array]) -> jax.Array:
+        x = inputs @ params[0]
+        for W in params[1:]:
+            x = jnp.tanh(x) @ W
+        return jnp.sum((x - targets) ** 2) / 2
+
+    @jax.jit
+    def step(params: list[jax.Array]) -> list[jax.Array]:
+        return [W - 1e-6 * g for W, g in zip(params, jax.grad(loss)(params))]
+
+    params, steps = jax.block_until_ready(step(params)), 20
     start = time.process_time()
-    f = flow(activation, X, depth, width, tensors="Theta")
-    largest = float(np.linalg.eigvalsh(np.asarray(f.Theta))[-1])
-    batch = 64
+    for _ in range(steps):
+        params = step(params)
+    jax.block_until_ready(params)
+    return (time.process_time() - start) / steps
+
+
+def measure(size: int, chosen: argparse.Namespace) -> dict[str, float]:
+    X, y = data(chosen.data, size)
+    start = time.process_time()
+    f = flow(chosen.activation, X, chosen.depth, WIDTH, tensors="Theta")
+    largest = float(np.linalg.eigvalsh(np.asarray(f.Theta)[:size, :size])[-1])
+    ridge = chosen.ridge * largest
     p = predict(
-        f, y, range(size), ridge=0.01 * largest, method="sampled", batch=batch, relative_error=1e-9, seconds=1e-3
+        f,
+        y,
+        range(size),
+        ridge=ridge,
+        method="sampled",
+        batch=chosen.batch,
+        relative_error=1e-9,
+        seconds=1e-3,
+        dtype=chosen.dtype,
     )
-    outcome = p.outcomes[0]
+    first, sampler = p._first(None), p.sampler(None)
+    sums = Sums(chosen.batch)
+    jax.block_until_ready(sampler.launch(0))
     ready = time.process_time()
-    sampler = p.sampler(None)
-    for number in range(2, 2 + draws // batch):
-        outcome.sums.add(number, tuple(np.asarray(x) for x in sampler.launch(number)))
-    spent = time.process_time() - ready
-    mean, error = outcome.sums.estimate()
-    total = mean["mean"] + p._first(None)
-    one = float(np.sqrt(np.mean(error["mean"] ** 2) * outcome.sums.samples))
-    signal = float(np.sqrt(max(np.mean(total**2) - np.mean(error["mean"] ** 2), 0.0)))
+    for number in range(1, 1 + chosen.draws // chosen.batch):
+        sums.add(number, tuple(np.asarray(x) for x in sampler.launch(number)))
+    spent = (time.process_time() - ready) / sums.samples
+    mean, error = sums.estimate()
+    noise = float(np.mean(error[TOTAL] ** 2))
+    one = np.sqrt(noise * sums.samples)
+    signal = np.sqrt(max(np.mean((mean[TOTAL] + first) ** 2) - noise, 0.0))
     spread = float(np.sqrt(np.mean(np.diagonal(p.covariance_infinite))))
-    return {
+    networks = (spread * WIDTH / signal / 0.05) ** 2 if signal else float("inf")
+    step = step_cpu(X, y, chosen.depth)
+    ours = (one / signal / 0.05) ** 2 * spent if signal else float("inf")
+    theirs = networks * 3 / chosen.ridge * step
+    found = {
         "inputs": size,
+        "condition_number": float(p.kernel.modes.h[-1] / p.kernel.modes.h[0]),
+        "ridge": ridge,
+        "correction_over_prediction": float(signal / WIDTH / np.sqrt(np.mean(p.mean_infinite**2) + spread**2)),
         "setting_cpu_s": ready - start,
-        "draw_cpu_s": spent / draws,
-        "error_of_a_draw": one / signal if signal else float("inf"),
-        "cpu_s_to_5_percent": (one / signal / 0.05) ** 2 * spent / draws if signal else float("inf"),
-        "networks_for_5_percent": (spread * width / signal / 0.05) ** 2 if signal else float("inf"),
+        "draws": sums.samples,
+        "draw_cpu_s": spent,
+        "relative_error_reached": float(np.sqrt(noise) / signal) if signal else float("inf"),
+        "error_of_a_draw": float(one / signal) if signal else float("inf"),
+        "cpu_s_to_5_percent": float(ours),
+        "networks_for_5_percent": float(networks),
+        "networks_cpu_s": float(theirs),
+        "times_cheaper": float(theirs / ours),
+        "gigabytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6,
     }
+    if chosen.plain:
+        found["plain_over_ours_draws"] = float((plain_error(sampler, max(2, chosen.draws // chosen.batch)) / one) ** 2)
+    return found
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sizes", type=int, nargs="+", default=[200, 500, 1000, 2000])
+    parser.add_argument("--data", choices=["normal", "digits"], default="normal")
     parser.add_argument("--draws", type=int, default=256)
+    parser.add_argument("--batch", type=int, default=64)
     parser.add_argument("--activation", default="tanh")
     parser.add_argument("--depth", type=int, default=2)
+    parser.add_argument("--ridge", type=float, default=0.01)
+    parser.add_argument("--dtype", default="auto")
+    parser.add_argument("--plain", action="store_true")
     chosen = parser.parse_args()
     rows = []
     for size in chosen.sizes:
-        rows.append(measure(size, chosen.draws, chosen.activation, chosen.depth))
+        rows.append(measure(size, chosen))
         print(json.dumps(rows[-1]), flush=True)
     if len(rows) > 1:
-        logs = np.log([[row["inputs"], row["draw_cpu_s"]] for row in rows])
+        logs = np.log([[row["inputs"] + TESTS, row["draw_cpu_s"]] for row in rows])
         print(json.dumps({"exponent": float(np.polyfit(*logs.T, 1)[0])}))
 
 

@@ -43,7 +43,7 @@ SHORT = {"H1": "H1", "NTK variance": "ΔNTK", "dNTK": "dNTK", "ddNTK-I": "ddI", 
 )
 @click.option("--rcond", type=float, help="Leave modes below rcond x the largest eigenvalue untrained.")
 @click.option("--infinite", is_flag=True, help="Infinite width only: no 1/n corrections, any activation, large data.")
-@click.option("--covariance", is_flag=True, help="Also the covariance to order 1/n.")
+@click.option("--covariance", is_flag=True, help="Also the covariance to order 1/n; sampled: the variances.")
 @click.option("--loss", is_flag=True, help="Also the mean test loss, bias and variance; the test file has the targets.")
 @click.option("--ntk", is_flag=True, help="Also the mean change of the NTK: representation learning.")
 @click.option(
@@ -51,8 +51,9 @@ SHORT = {"H1": "H1", "NTK variance": "ΔNTK", "dNTK": "dNTK", "ddNTK-I": "ddI", 
     type=click.Choice(["auto", "exact", "sampled"]),
     default="auto",
     show_default=True,
-    help="exact: tensors, memory N^4; sampled: draws with standard errors, memory N^2; auto: exact for few inputs.",
+    help="exact: tensors, memory N^4; sampled: draws with standard errors, memory N^2; auto: exact where it fits.",
 )
+@click.option("--memory", default=4.0, show_default=True, help="Gigabytes within which auto forms the tensors.")
 @click.option("--relative-error", default=0.05, show_default=True, help="Sampled: error of the correction to reach.")
 @click.option("--seconds", default=600.0, show_default=True, help="Sampled: time budget; Ctrl-C ends it earlier.")
 @click.option("--seed", default=0, show_default=True, help="Sampled: the draws' seed.")
@@ -83,6 +84,7 @@ def command(
     loss: bool,
     ntk: bool,
     method: str,
+    memory: float,
     relative_error: float,
     seconds: float,
     seed: int,
@@ -117,6 +119,7 @@ def command(
         loss=loss,
         ntk=ntk,
         method=method,
+        memory=memory,
         relative_error=relative_error,
         seconds=seconds,
         seed=seed,

@@ -33,8 +33,8 @@ Numbers = list
 """Nested lists of numbers: an array as data."""
 LARGE = 0.25
 """Corrections of this share of the prediction's own size are not small any more."""
-EXACT = 60
-"""Up to so many inputs, training and test, "auto" forms the tensors; 60 inputs take some 3 GB and minutes."""
+MEMORY = 4.0
+"""Gigabytes within which "auto" forms the tensors; it samples where they need more."""
 METHODS = ("auto", "exact", "sampled")
 
 
@@ -58,6 +58,8 @@ class PredictionTable(TableResult):
     test_loss: Mapping[str, float] | None = None
     standard_error: Mapping[str, Numbers] | None = None
     """Of the mean and its parts, where they were sampled."""
+    variance: Numbers | None = None
+    """Of the test outputs to order 1/n, where the covariance was asked for and sampled; shaped as `mean`."""
 
     def to_json(self) -> dict[str, object]:
         found: dict[str, object] = {
@@ -70,7 +72,7 @@ class PredictionTable(TableResult):
         times = list(self.time) if isinstance(self.time, tuple) else self.time
         errors = None if self.standard_error is None else dict(self.standard_error)
         asked: dict[str, object] = {"time": times, "covariance": self.covariance, "ntk_change": self.ntk_change}
-        asked["standard_error"] = errors
+        asked |= {"standard_error": errors, "variance": self.variance}
         found |= {name: value for name, value in asked.items() if value is not None}
         return found if self.test_loss is None else {**found, "test_loss": dict(self.test_loss)}
 
@@ -89,6 +91,8 @@ class PredictionTable(TableResult):
         columns |= {part: np.reshape(values, shape) for part, values in self.parts.items()}
         if self.standard_error is not None:
             columns["standard_error"] = np.reshape(self.standard_error["mean"], shape)
+        if self.variance is not None:
+            columns["variance"] = np.reshape(self.variance, shape)
         found = []
         for when, place, k in np.ndindex(shape):
             row: dict[str, float | int | str] = {"time": times[when]} if times else {}
@@ -137,6 +141,7 @@ def predict(
     seconds: float = 600.0,
     seed: int = 0,
     checkpoint: str | Path | None = None,
+    memory: float = MEMORY,
     output: str | Path | None = None,
     plot: str | Path | None = None,
 ) -> PredictionTable:
@@ -146,8 +151,9 @@ def predict(
     loss per test input, for which the test file has the targets; `output` writes the table as CSV, `plot` a figure.
 
     `method="sampled"` estimates the 1/n corrections with standard errors in memory N², until `relative_error` of the
-    correction or `seconds` are reached; "exact" forms the tensors, memory N⁴; "auto" is exact for few inputs. A `ridge`
-    is for sampled corrections (and infinite width). `checkpoint` is a file from which a sampled run goes on.
+    correction or `seconds` are reached; "exact" forms the tensors, memory N⁴; "auto" is exact where they fit into
+    `memory` (in GB) and samples where they do not. A `ridge` is for sampled corrections (and infinite width); with
+    sampling `covariance` gives the variances. `checkpoint` is a file from which a sampled run goes on.
     """
     targets = (target,) if isinstance(target, str) else tuple(target)
     activation = named(activation)
@@ -157,24 +163,27 @@ def predict(
             check_file(place)
     if loss and read.test_targets is None:
         raise DeriveError(f"{test} lacks the column {targets[0]!r}: the loss needs the targets of the test inputs.")
-    if ridge and not infinite and method != "sampled":
+    if ridge and not infinite and method == "exact":
         raise DeriveError(
-            "The corrections of order 1/n are derived without a ridge: give --infinite or --method sampled with it."
+            "The tensors' corrections of order 1/n have no ridge: give --infinite or --method sampled with it."
         )
     if infinite and (covariance or ntk):
         raise DeriveError("The covariance to order 1/n and the NTK's change are of finite width: leave out --infinite.")
     if method not in METHODS:
         raise DeriveError(f"--method is one of {', '.join(METHODS)}, not {method!r}.")
-    many = len(read.inputs) > EXACT
-    sampled = not infinite and (method == "sampled" or (method == "auto" and many))
-    if sampled and (covariance or ntk or loss):
-        raise DeriveError(
-            "The covariance to order 1/n, the loss and the NTK's change are exact only: add --method exact, or leave "
-            "them out."
-        )
+    if not (math.isfinite(memory) and memory > 0):
+        raise DeriveError(f"--memory is a positive number of gigabytes, not {memory}.")
     import numpy as np
 
     import numeric
+    from numeric.evaluation.flow import fits
+
+    many = ridge > 0 or not fits(activation, len(read.inputs), depth, 1e9 * memory)
+    sampled = not infinite and (method == "sampled" or (method == "auto" and many))
+    if sampled and (ntk or loss):
+        raise DeriveError(
+            "The loss and the NTK's change to order 1/n are exact only: add --method exact, or leave them out."
+        )
 
     rule = make_algorithm(algorithm, eta, momentum, batches)
     times = None if time is None else decimals(time, "--time")
@@ -239,10 +248,11 @@ def predict(
         {name: value.tolist() for name, value in parts.items()},
         tuple(notes),
         None if times is None else times[0] if len(times) == 1 else times,
-        p.covariance.tolist() if covariance else None,
+        p.covariance.tolist() if covariance and not sampled else None,
         p.ntk_change.tolist() if ntk else None,
         _losses(p, read.test_targets, infinite) if loss else None,
-        {name: value.tolist() for name, value in p.standard_error.items()} if sampled else None,
+        _sampled_errors(p, covariance) if sampled else None,
+        p.variance.tolist() if covariance and sampled else None,
     )
     if output is not None:
         write_file(Path(output), found.to_csv())
@@ -251,6 +261,12 @@ def predict(
 
         prediction_figure(p, targets, not infinite, f"{activation}, depth {depth}", Path(plot))
     return found
+
+
+def _sampled_errors(p: Any, variance: bool) -> dict[str, Numbers]:
+    """Standard errors by what they belong to."""
+    found = {name: value.tolist() for name, value in p.standard_error.items()}
+    return {**found, "variance": p.variance_error.tolist()} if variance else found
 
 
 def _losses(p: Prediction, truth: list[list[float]] | None, infinite: bool) -> dict[str, float]:

@@ -225,6 +225,14 @@ def _choose_tensors(
     return names, missing
 
 
+def fits(activation: str, inputs: int, depth: int, memory: float) -> bool:
+    """Whether all tensors of so many inputs can be had within `memory` bytes."""
+    steps: Steps = load(activation).STEPS
+    ranks = [step.rank for step in steps.values()]
+    components = len(arrangements(needed(steps, tuple(steps))[1]))
+    return needs(inputs, ranks, components, set(range(1, depth + 1)), depth, 8, 1).total(1) <= memory
+
+
 def _layers_to_keep(layers: str | Sequence[int], depth: int) -> set[int]:
     if layers == "all":
         return set(range(1, depth + 1))

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from numeric.errors import NumericError
 from numeric.trained.algorithms import Algorithm
-from numeric.trained.modes import SingularKernel, TrainingModes, training_modes
+from numeric.trained.modes import SingularKernel, TrainingModes, equal_inputs, training_modes
 from numeric.trained.signals import Times, position_signal
 
 
@@ -133,7 +133,23 @@ def kernel_prediction(
         raise NumericError(f"y must have one row for each of the {len(train)} training inputs; its shape is {y.shape}.")
     if not np.isfinite(y).all():
         raise NumericError("y holds values that are not finite.")
-    return KernelPrediction(theta, K, y, train, training_modes(theta, train, rcond, ridge), float(ridge))
+    try:
+        modes = training_modes(theta, train, rcond, ridge)
+    except SingularKernel:
+        refuse_conflicts(theta, y, train)
+        raise
+    return KernelPrediction(theta, K, y, train, modes, float(ridge))
+
+
+def refuse_conflicts(theta: np.ndarray, y: np.ndarray, train: Sequence[int]) -> None:
+    """One sentence for training inputs that are the same to the NTK and have different targets."""
+    targets = y.reshape(len(train), -1)
+    for a, b in np.argwhere(np.triu(equal_inputs(theta[np.ix_(train, train)]))):
+        if not np.array_equal(targets[a], targets[b]):
+            raise SingularKernel(
+                f"Training inputs {train[a]} and {train[b]} are the same to the NTK and have different targets, which "
+                "no network can fit: remove one of them, or give a ridge."
+            )
 
 
 __all__ = ["KernelPrediction", "SingularKernel", "TrainingModes", "kernel_prediction", "training_modes"]

@@ -89,12 +89,17 @@ def training_modes(
     return modes_of(np.asarray(theta)[np.ix_(train, train)], train, rcond=rcond, ridge=ridge)
 
 
-def _diagnosis(block: np.ndarray, names: Sequence[int], h: np.ndarray, U: np.ndarray, advice: str) -> str:
+def equal_inputs(block: np.ndarray) -> np.ndarray:
+    """Which pairs of different rows are the same to a kernel: (N, N) of truth values."""
     scale = np.diagonal(block)
-    distance = scale[:, None] + scale[None, :] - 2 * block + np.diag(np.full(len(scale), np.inf))
-    a, b = (int(k) for k in np.unravel_index(np.argmin(distance), distance.shape))
-    if distance[a, b] <= 1e-12 * (scale[a] + scale[b]):
-        which = f"training inputs {names[a]} and {names[b]} are the same to the NTK"
+    sums = scale[:, None] + scale[None, :]
+    return (sums - 2 * block <= 1e-12 * sums) & ~np.eye(len(block), dtype=bool)
+
+
+def _diagnosis(block: np.ndarray, names: Sequence[int], h: np.ndarray, U: np.ndarray, advice: str) -> str:
+    alike = np.argwhere(equal_inputs(block))
+    if len(alike):
+        which = f"training inputs {names[alike[0][0]]} and {names[alike[0][1]]} are the same to the NTK"
     else:
         share = np.abs(U[:, 0])
         found = [str(names[k]) for k in np.argsort(-share) if share[k] > 0.1 * share.max()][:6]

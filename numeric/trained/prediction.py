@@ -285,8 +285,8 @@ def predict(
     `y` has shape (N_train,) or (N_train, n_L); predictions are for all inputs of the flow that are not in `train`, in
     their order. Without `algorithm`, gradient flow. A singular training NTK raises `SingularKernel`; `rcond` (a
     number like 1e-10) leaves modes below rcond times the largest eigenvalue untrained instead. A `ridge` adds the
-    penalty `(ridge/2) |θ - θ_0|²` to the loss, the norm with the inverse learning rates: kernel ridge regression, at
-    infinite width only.
+    penalty `(ridge/2) |θ - θ_0|²` to the loss, the norm with the inverse learning rates: kernel ridge regression at
+    infinite width; the order 1/n with a ridge is sampled, at the end of training.
 
     >>> from numeric import flow
     >>> f = flow("tanh", [[1.0, 0.2], [-0.3, 0.9], [0.5, 0.5]], depth=2)  # infinite width

@@ -33,22 +33,23 @@ class Advice:
 
 
 def advice(p: SampledPrediction) -> Advice:
-    """Trials with ridges between the smallest eigenvalues and the largest, same neurons in all."""
-    h = p.kernel.modes.h
+    """Trials with ridges between the smallest eigenvalues and the largest on top of p's own, same neurons in all."""
+    h, own = p.kernel.modes.h, p.kernel.ridge
     sizes = {ridge: _size(p, ridge) for ridge in np.geomspace(max(h[0], 1e-12 * h[-1]), h[-1], TRIALS)}
     now = _size(p, 0.0)
     small = next((ridge for ridge, size in sizes.items() if size < SMALL), None)
     half = next((ridge for ridge, size in sizes.items() if size < now / 2), None)
     sentences = []
     if half is not None:
-        below = int(np.sum(h < half))
+        below = int(np.sum(h - own < half))
         sentences.append(
-            f"modes of the training NTK below {half:.2g} ({below} of {len(h)}) carry more than half of it: a ridge of "
-            "that size halves it"
+            f"modes of the training NTK below {half:.2g} ({below} of {len(h)}) carry more "
+            f"than half of it: a ridge of {half + own:.2g} halves it"
         )
     if small is None:
         remedy = f"a width of about {p.width * max(now / SMALL, 1):.2g} would make it small"
     else:
+        small += own
         eta = p.algorithm.rule(p.algorithm.stages).direct
         stop = (
             f"stopping at time {1 / small:.2g}"

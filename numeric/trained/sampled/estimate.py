@@ -15,9 +15,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from numeric.generated.training import MEAN, WEIGHTS
+from numeric.generated.training import MEAN
+from numeric.trained.sampled.clock import Clock
 from numeric.trained.sampled.forces import Forces, Theory, draw
-from numeric.trained.sampled.times import Evolution, Mixture, Moment, Nodes, letters
+from numeric.trained.sampled.times import Moment
 
 Array = jax.Array
 TOTAL = "mean"
@@ -96,9 +97,7 @@ class Sampler:
     """Batches at one time of training (None: its end)."""
 
     program: Program
-    evolution: Evolution
-    mixture: Mixture
-    time: float | None
+    clock: Clock
     seed: int
 
     def launch(self, number: int, device: jax.Device | None = None) -> tuple[Array, Array]:
@@ -114,26 +113,18 @@ class Sampler:
     def _weights(self, number: int) -> tuple[Packed, tuple[Packed, np.ndarray] | None]:
         random = np.random.default_rng((self.seed, number))
         count, kind = self.program.count, np.dtype(self.program.theory.U.dtype)
-        instant = self.evolution.algorithm.own_ntk and self.time is not None and self.time >= 1
-        t = np.inf if self.time is None else self.time
-        now = Moment(self.evolution, self.mixture, np.full(count, t), random)
-        end = Moment(self.evolution, self.mixture, np.full(count, np.inf), random)
-        weights = self._packed(now, end if instant else None, kind)
-        if self.time is None:
+        now = self.clock.now(count, random)
+        weights = self._packed(now, kind)
+        if self.clock.time is None:
             return weights, None
-        outer = Moment(self.evolution, self.mixture, now.t, random)  # draws of its own: the mean of a product
-        then, over = outer.earlier(recent=True)
-        later = now.t if self.evolution.continuous else np.maximum(now.t, then.t + 1)
-        kernel = over[:, None] * self.evolution.response(later, then.t)
-        return weights, (self._packed(then, end if instant else None, kind), kernel.astype(kind))
+        then, kernel = self.clock.late(now, random)
+        return weights, (self._packed(then, kind), kernel.astype(kind))
 
-    def _packed(self, now: Moment, instant: Moment | None, kind: np.dtype) -> Packed:
+    def _packed(self, now: Moment, kind: np.dtype) -> Packed:
         found: Packed = []
         for c in MEAN:
-            at = instant if instant is not None and c.weight == "response" else now
-            weight = WEIGHTS[c.weight](Nodes(), *letters(len(c.modes))).at(at)
-            factors = [weight.factors[label].astype(kind) for label in letters(len(c.modes))]
-            found.append((weight.number.astype(kind), factors))
+            weight = self.clock.weight(c.weight, now)
+            found.append((weight.number.astype(kind), [f.astype(kind) for f in weight.factors.values()]))
         return found
 
 

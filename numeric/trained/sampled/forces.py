@@ -101,12 +101,12 @@ class Draw:
 
 
 def draw(theory: Theory, key: Array, count: int) -> tuple[Draw, Array]:
-    """`count` draws, and the initial outputs on all inputs (S, outputs, N)."""
+    """`count` draws, and the initial outputs on all inputs (S, outputs, N); the same ones in either precision."""
     kind = theory.U.dtype
     keys = iter(jax.random.split(key, 2 + len(theory.layers) * (2 * len(theory.layers) + 1)))
 
     def neurons(layer: int) -> Activities:
-        noise = jax.random.normal(next(keys), (count, 1, 1, len(theory.U)), kind)
+        noise = jax.random.normal(next(keys), (count, 1, 1, len(theory.U)), jnp.float32).astype(kind)
         return activities_of(theory.derivatives, noise @ theory.factors[layer].T)
 
     sources, above = [], []
@@ -115,7 +115,8 @@ def draw(theory: Theory, key: Array, count: int) -> tuple[Draw, Array]:
         up = range(k + 1, len(theory.layers))
         above.append(([neurons(m) for m in up], [neurons(m) for m in up]))
     outputs = len(theory.y)
-    z = jax.random.normal(next(keys), (count, outputs, theory.initial.shape[1]), kind) @ theory.initial.T
+    noise = jax.random.normal(next(keys), (count, outputs, theory.initial.shape[1]), jnp.float32).astype(kind)
+    z = noise @ theory.initial.T
     signs = jax.random.rademacher(next(keys), (count, 1, outputs, 1), kind)
     modes, y = z @ theory.U, theory.y[None]
     errors = jnp.stack([modes - y, -modes - y], axis=1)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -25,14 +25,17 @@ from numeric.trained.finite import FiniteWidth
 from numeric.trained.infinite import KernelPrediction
 from numeric.trained.projectors import Projectors
 from numeric.trained.sampled.advice import advice
+from numeric.trained.sampled.clock import Clock
 from numeric.trained.sampled.estimate import TOTAL, Program, Sampler, chosen_batch, known_devices, part_names
 from numeric.trained.sampled.run import Goal, Outcome, identity_of, run
 from numeric.trained.sampled.setting import refuse, theory_of
-from numeric.trained.sampled.spread import SpreadProgram, SpreadSampler, exact_part, spread_weights
+from numeric.trained.sampled.spread import SpreadProgram, SpreadSampler, exact_part
 from numeric.trained.sampled.times import Evolution, mixture
 from numeric.trained.sampled.two_labels import first_order_kernels
 from numeric.trained.signals import Times
 
+SINGLE = 1e4
+"""Up to this condition number draws are made in single precision; sums are double in any case."""
 HOPELESS = 10.0
 """A correction so many times the prediction's size is refused: first order in 1/n says nothing there."""
 
@@ -45,7 +48,7 @@ class Options:
     seconds: float = 600.0
     seed: int = 0
     batch: int | None = None
-    dtype: str = "float64"
+    dtype: str = "auto"
     progress: bool | None = None
     checkpoint: str | Path | None = None
     devices: Sequence[jax.Device] | None = None
@@ -56,8 +59,8 @@ class Options:
         whole(self.seed, "seed")
         if self.batch is not None:
             whole(self.batch, "batch", least=2)
-        if self.dtype not in ("float32", "float64"):
-            raise NumericError(f"dtype is float32 or float64, not {self.dtype!r}.")
+        if self.dtype not in ("auto", "float32", "float64"):
+            raise NumericError(f"dtype is auto, float32 or float64, not {self.dtype!r}.")
 
 
 @dataclass(frozen=True)
@@ -104,7 +107,11 @@ class SampledPrediction:
 
     @cached_property
     def _dtype(self) -> Any:
-        return jnp.float32 if self.options.dtype == "float32" else jnp.float64
+        """Single precision where rounding, amplified by the modes at worst, is far below what draws leave."""
+        if self.options.dtype == "auto":
+            h = self.kernel.modes.h
+            return jnp.float32 if h[-1] < SINGLE * h[0] else jnp.float64
+        return jnp.dtype(self.options.dtype).type
 
     @cached_property
     def _theory(self) -> Any:
@@ -127,15 +134,20 @@ class SampledPrediction:
         response = own.theta[np.ix_(self.test, own.train)] @ own.modes.U
         count = self.options.batch or chosen_batch(len(own.theta), len(self._theory.y))
         program = Program(self._theory, jnp.asarray(ahead, self._dtype), jnp.asarray(response, self._dtype), count)
-        return Sampler(program, evolution, mixture(evolution), time, self.options.seed)
+        return Sampler(program, Clock(evolution, mixture(evolution), time), self.options.seed)
 
-    def _first(self, time: float | None) -> np.ndarray:
-        """n × H1's part of the mean, exact: (n_L, N_test)."""
+    def _exact(self, time: float | None) -> FiniteWidth:
+        """What is exact at order 1/n: the shares of H1 and G1."""
         if self.kernel.ridge and time is not None:
             raise NumericError("With a ridge the order 1/n is known at the end of training: leave the time out.")
         t = None if self.algorithm.own_ntk and time is not None and time >= 1 else time
-        at_end = Projectors(self.algorithm, self.kernel.modes.h, t)
-        exact = FiniteWidth(SimpleNamespace(H1=self._kernels["H1"]), self.kernel, at_end)
+        return FiniteWidth(
+            SimpleNamespace(**self._kernels), self.kernel, Projectors(self.algorithm, self.kernel.modes.h, t)
+        )
+
+    def _first(self, time: float | None) -> np.ndarray:
+        """n × H1's part of the mean, exact: (n_L, N_test)."""
+        exact = self._exact(time)
         (moment,) = MOMENTS[FIRST.kinds]
         return exact.first(moment(exact.y, None, None, None))[0][:, self.test]
 
@@ -153,7 +165,7 @@ class SampledPrediction:
             goal = Goal(self.options.relative_error, self.options.seconds / len(times), self.options.progress, path)
             sampler = self.sampler(time)
             own = (self.kernel.theta, self.kernel.K, self.kernel.y, self.algorithm, time, self.options.seed)
-            more = (self.test, self.kernel.ridge, sampler.program.count, self.options.dtype, self.flow.widths)
+            more = (self.test, self.kernel.ridge, sampler.program.count, np.dtype(self._dtype).name, self.flow.widths)
             known = self._first(time)
             found.append(run(sampler, goal, known, identity_of(*own, *more), known_devices(self.options.devices)))
         return found
@@ -212,31 +224,32 @@ class SampledPrediction:
 
     @cached_property
     def _spread(self) -> tuple[np.ndarray, np.ndarray]:
-        """n × the variance's correction and its standard error, as many batches as the mean took: (n_L, N_test)."""
-        if self.time is not None or self.algorithm.own_ntk:
-            raise NumericError("Variances at order 1/n are sampled at the end of training, and not for two steps.")
-        (outcome,), own = self.outcomes, self.sampler(None)
-        residual = self.kernel.evolution(self.algorithm, None, inputs=self.test)
-        program = SpreadProgram(own.program.theory, own.program.ahead, own.program.count)
-        weights = partial(spread_weights, own.evolution, own.mixture, self.options.seed, own.program.count, self._dtype)
-        batches = SpreadSampler(program, weights, self.options.seed)
+        """The variance's correction and its standard error, as many batches as the mean took; shaped as means."""
+        found = [self._spread_at(time, outcome) for time, outcome in zip(self._times, self.outcomes)]
+        return self._shaped([mean for mean, _ in found]), self._shaped([error for _, error in found])
+
+    def _spread_at(self, time: float | None, outcome: Outcome) -> tuple[np.ndarray, np.ndarray]:
+        """n × the correction and its standard error, (n_L, N_test)."""
+        own = self.sampler(time)
+        program = SpreadProgram(own.program.theory, own.program.ahead, own.program.response, own.program.count)
+        batches = SpreadSampler(program, own.clock, self.options.seed)
         sums = [batches.launch(number) for number in sorted(outcome.sums.batches)]
         samples = own.program.count * len(sums)
         mean, square = (np.sum([found[k] for found in sums], axis=0) / samples for k in range(2))
         error = np.sqrt(np.maximum(square - mean**2, 0.0) / max(samples - 1, 1))
-        return mean + exact_part(self.kernel, residual, self._kernels), error
+        residual = self.kernel.evolution(self.algorithm, time, inputs=self.test)
+        return mean + exact_part(self._exact(time), residual, self.test), error
 
     @cached_property
     def variance(self) -> np.ndarray:
-        """The variances of the test outputs over networks to order 1/n, at the end of training."""
-        infinite = np.maximum(np.diagonal(self.covariance_infinite), 0.0)
-        correction = self._shaped([self._spread[0]])
-        return correction + (infinite if self.kernel.y.ndim == 1 else infinite[:, None])
+        """The variances of the test outputs over networks to order 1/n; `variance_error` is their standard error."""
+        infinite = np.maximum(np.diagonal(self.covariance_infinite, axis1=-2, axis2=-1), 0.0)
+        return self._spread[0] + (infinite if self.kernel.y.ndim == 1 else infinite[..., None])
 
     @property
     def variance_error(self) -> np.ndarray:
         """The standard error of `variance`."""
-        return self._shaped([self._spread[1]])
+        return self._spread[1]
 
     @cached_property
     def advice(self) -> Any:

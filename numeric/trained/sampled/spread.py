@@ -1,4 +1,4 @@
-"""Variances of trained outputs at order 1/n, at the end of training: the same draws, initial outputs kept.
+"""Variances of trained outputs at order 1/n, at a time or at the end: the same draws, initial outputs kept.
 
 By Stein's lemma the response of the mean to the initial outputs is the mean of their product with the drawn forces.
 What else correlates with an initial output (z with ΔH and dH) and the NTK's fluctuation with itself have two test
@@ -7,38 +7,51 @@ inputs; their diagonals come from random signs ε: the mean of ε_δ (M ε)_δ i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from numeric.contributions import Contribution
-from numeric.generated.training import CROSS, CUMULANTS, MEAN, SQUARE, WEIGHTS
-from numeric.trained.infinite import KernelPrediction
+from numeric.generated.training import CROSS, CUMULANTS, MEAN, SQUARE
+from numeric.trained.finite import FiniteWidth
+from numeric.trained.sampled.clock import Clock
 from numeric.trained.sampled.forces import Forces, Theory, draw
-from numeric.trained.sampled.times import Evolution, Mixture, Moment, Nodes, letters
+from numeric.trained.sampled.times import Moment
 from numeric.trained.statistics import partner
 
 Array = jax.Array
 Packed = Mapping[str, tuple[Array, Sequence[Array]]]
 
 
-@partial(jax.tree_util.register_dataclass, data_fields=["theory", "residual"], meta_fields=["count"])
+@partial(jax.tree_util.register_dataclass, data_fields=["theory", "residual", "response"], meta_fields=["count"])
 @dataclass(frozen=True)
 class SpreadProgram:
-    """`residual` (tests, inputs): how initial outputs and forces reach the trained outputs of test inputs."""
+    """`residual` (tests, inputs): how initial outputs and lasting forces reach the trained outputs of test inputs.
+
+    `response` (tests, modes) is Θ of the test inputs with the training modes, for forces that change in time.
+    """
 
     theory: Theory
     residual: Array
+    response: Array
     count: int
 
 
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class SpreadWeights:
+    """Weights at the time asked for, and twice, drawn apart, at an earlier one with the modes' answer to it (S, M)."""
+
+    now: Packed
+    late: tuple[tuple[Packed, Array], tuple[Packed, Array]] | None
+
+
 @jax.jit
-def spread_batch(program: SpreadProgram, key: Array, weights: Packed) -> tuple[Array, Array]:
+def spread_batch(program: SpreadProgram, key: Array, weights: SpreadWeights) -> tuple[Array, Array]:
     """Sums over a batch of draws of the variance's correction, and of its squares: (outputs, tests)."""
     theory, W = program.theory, program.residual
     own, signs_key = jax.random.split(key)
@@ -46,18 +59,52 @@ def spread_batch(program: SpreadProgram, key: Array, weights: Packed) -> tuple[A
     forces = Forces(theory, drawn)
     signs = jax.random.rademacher(signs_key, (program.count, 1, 1, len(W)), W.dtype)
     outside = signs @ W
-    odd = jnp.zeros((), W.dtype)
-    for c in MEAN:
-        both = forces.signed(c, weights[c.weight])
-        odd = odd + (both[:, 0] - both[:, 1]) / 2
-    total = 2 * (z @ W.T) * (odd @ W.T)
-    for c in CROSS:
-        total = total + 2 * signs[:, 0] * (_crossed(forces, c, weights[c.weight], outside) @ W.T)
-    number, (factor,) = weights[SQUARE.weight]
-    both_modes = (number**2, (factor, factor))
-    total = total + signs[:, 0] * (_crossed(forces, SQUARE, both_modes, outside) @ W.T)
+
+    def odd(packed: Packed) -> Array:
+        total = jnp.zeros((), W.dtype)
+        for c in MEAN:
+            both = forces.signed(c, packed[c.weight])
+            total = total + (both[:, 0] - both[:, 1]) / 2
+        return total
+
+    def crossed(packed: Packed) -> Array:
+        return sum((_crossed(forces, c, packed[c.weight], outside) for c in CROSS), jnp.zeros((), W.dtype))
+
+    def square(packed: Packed) -> Array:
+        number, (factor,) = packed[SQUARE.weight]
+        total = jnp.zeros((), W.dtype)
+        for (scale, (left,)), vector in _outsides(program, weights, signs, outside):
+            total = total + _crossed(forces, SQUARE, (scale * number, (left, factor)), vector)
+        return total
+
+    total = 2 * (z @ W.T) * _answered(program, weights, odd)
+    total = total + signs[:, 0] * _answered(program, weights, lambda packed: 2 * crossed(packed) + square(packed))
     total = total.astype(jnp.float64)
     return jnp.sum(total, axis=0), jnp.sum(total**2, axis=0)
+
+
+def _answered(program: SpreadProgram, weights: SpreadWeights, force: Callable[[Packed], Array]) -> Array:
+    """A force on the outputs as the test inputs see it, training's answer to it included: (S, outputs, tests)."""
+    now = force(weights.now)
+    moved = now @ program.residual.T
+    if weights.late is None:
+        return moved
+    packed, kernel = weights.late[0]
+    gap = (now - force(packed)) @ program.theory.U
+    return moved + (gap * kernel[:, None, :]) @ program.response.T
+
+
+def _outsides(
+    program: SpreadProgram, weights: SpreadWeights, signs: Array, outside: Array
+) -> Iterator[tuple[tuple[Array, Sequence[Array]], Array]]:
+    """The transpose of `_answered` on the signs: weights of a force and the vector that takes it, for each time."""
+    if weights.late is None:
+        yield weights.now[SQUARE.weight], outside
+        return
+    packed, kernel = weights.late[1]
+    late = ((signs @ program.response) * kernel[:, None, None, :]) @ program.theory.U.T
+    yield weights.now[SQUARE.weight], outside + late
+    yield packed[SQUARE.weight], -late
 
 
 def _crossed(forces: Forces, c: Contribution, weight: tuple[Array, Sequence[Array]], outside: Array) -> Array:
@@ -79,36 +126,45 @@ def _crossed(forces: Forces, c: Contribution, weight: tuple[Array, Sequence[Arra
     return number[:, None, None] * jnp.broadcast_to(total, (total.shape[0], len(forces.theory.y), total.shape[2]))
 
 
-def exact_part(kernel: KernelPrediction, residual: np.ndarray, kernels: Mapping[str, np.ndarray]) -> np.ndarray:
-    """What needs no draws, (tests,): G1's share and H1's."""
-    train = list(kernel.train)
-    own = np.einsum("xa,ab,xb->x", residual, kernels["G1"], residual)
-    moved = residual @ kernels["H1"][:, train] @ kernel.modes.inverse @ kernel.K[train]
-    return own - 2 * np.einsum("xa,xa->x", moved, residual)
+def exact_part(exact: FiniteWidth, residual: np.ndarray, test: Sequence[int]) -> np.ndarray:
+    """What needs no draws, (tests,): G1's share and H1's; `residual` (tests, inputs) moves initial outputs."""
+    toward = residual @ exact.kernel.K @ exact.U
+    own = np.einsum("xa,ab,xb->x", residual, np.asarray(exact.flow.G1), residual)
+    return own + 2 * np.diagonal(exact.first(toward)[0][:, list(test)])
 
 
 @dataclass(frozen=True)
 class SpreadSampler:
-    """Batches of the variance's correction at the end of training."""
+    """Batches of the variance's correction at one time (None: the end of training)."""
 
     program: SpreadProgram
-    weights: Callable[[int], Packed]
+    clock: Clock
     seed: int
 
     def launch(self, number: int) -> tuple[np.ndarray, np.ndarray]:
         key = jax.random.fold_in(jax.random.key(self.seed), number)
-        first, second = spread_batch(self.program, key, self.weights(number))
+        first, second = spread_batch(self.program, key, self._weights(number))
         return np.asarray(first), np.asarray(second)
 
+    def _weights(self, number: int) -> SpreadWeights:
+        random, kind = np.random.default_rng((self.seed, number)), self.program.theory.U.dtype
+        now = self.clock.now(self.program.count, random)
+        if self.clock.time is None:
+            return SpreadWeights(self._packed(now, kind), None)
+        (first, over), (second, more) = (self.clock.late(now, random) for _ in range(2))
+        late = (
+            (self._packed(first, kind), jnp.asarray(over, kind)),
+            (self._packed(second, kind), jnp.asarray(more, kind)),
+        )
+        return SpreadWeights(self._packed(now, kind), late)
 
-def spread_weights(evolution: Evolution, mixture: Mixture, seed: int, count: int, dtype: Any, number: int) -> Packed:
-    """Every weight that the contributions name, with times drawn for batch `number`."""
-    random = np.random.default_rng((seed, number))
-    now = Moment(evolution, mixture, np.full(count, np.inf), random)
-    found = {}
-    for c in (*MEAN, *CROSS, SQUARE):
-        rank = WEIGHTS[c.weight].__code__.co_argcount - 1
-        weight = WEIGHTS[c.weight](Nodes(), *letters(rank)).at(now)
-        factors = tuple(jnp.asarray(weight.factors[label], dtype) for label in letters(rank))
-        found[c.weight] = (jnp.asarray(weight.number, dtype), factors)
-    return found
+    def _packed(self, now: Moment, kind: np.dtype) -> Packed:
+        """Every weight that the contributions name."""
+        found = {}
+        for c in (*MEAN, *CROSS, SQUARE):
+            weight = self.clock.weight(c.weight, now)
+            found[c.weight] = (
+                jnp.asarray(weight.number, kind),
+                tuple(jnp.asarray(f, kind) for f in weight.factors.values()),
+            )
+        return found

@@ -170,8 +170,37 @@ def test_times_batches_covariance_loss_and_files(tables, tmp_path):
         (["--time", "1,inf"], "finite numbers"),
         (["--loss"], "lacks the column"),
         (["--infinite", "--covariance"], "leave out --infinite"),
+        (["--memory", "0"], "positive number of gigabytes"),
+        (["--ridge", "1", "--loss"], "lacks the column"),
+        (["--ridge", "1", "--ntk"], "exact only"),
+        (["--ridge", "1", "--method", "exact"], "have no ridge"),
     ],
 )
 def test_wrong_options_get_one_sentence(tables, options, message):
     with pytest.raises((DeriveError, ValueError), match=message):
         run([*tables, "--target", "u", "--target", "v", *OPTIONS, "--width", "24", *options])
+
+
+@pytest.mark.parametrize("more", [[], pytest.param(["--covariance"], marks=pytest.mark.slow)])
+def test_sampled_corrections_of_a_table(tables, tmp_path, more):
+    """End to end: standard errors in JSON and CSV, the error asked for in the notes; with a ridge auto samples."""
+    checkpoint, table = tmp_path / "run.npz", tmp_path / "out.csv"
+    options = [*OPTIONS, "--depth", "2", "--width", "24", "--ridge", "0.5", "--relative-error", "0.9"]
+    files = ["--checkpoint", str(checkpoint), "-o", str(table), "--json"]
+    answer = json.loads(run([*tables, "--target", "u", "--target", "v", *options, *files, *more]).stdout)
+    parts = {"NTK", "H1", "NTK variance", "dNTK", "ddNTK-I", "ddNTK-II"}
+    assert set(answer["standard_error"]) == {"mean", *parts, *(["variance"] if more else [])}
+    assert np.shape(answer["mean"]) == np.shape(answer["standard_error"]["mean"])
+    total = sum(np.array(answer["parts"][part]) for part in parts)
+    np.testing.assert_allclose(answer["mean"], total, rtol=1e-12)
+    assert any("the relative error was reached" in note for note in answer["notes"])
+    assert checkpoint.exists() and "standard_error" in table.read_text().splitlines()[0]
+    if more:
+        assert np.shape(answer["variance"]) == np.shape(answer["mean"])
+        assert np.min(answer["variance"]) > -4 * np.max(answer["standard_error"]["variance"])
+
+
+def test_auto_is_exact_where_the_tensors_fit():
+    from numeric.evaluation.flow import fits
+
+    assert fits("tanh", 20, 3, 4e9) and not fits("tanh", 200, 3, 4e9)

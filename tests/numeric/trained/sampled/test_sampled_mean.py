@@ -119,6 +119,17 @@ def test_an_interrupted_run_keeps_what_there_is(small, monkeypatch):
     assert p.samples == 1500 and np.isfinite(p.mean).all() and "interrupted" in " ".join(p.notes)
 
 
+@pytest.mark.slow
+def test_single_precision_is_enough(small):
+    """The same draws in both precisions: rounding is far below what a batch of draws leaves."""
+    first, second = (ask(small, dtype=dtype).sampler(None).launch(0) for dtype in ("float32", "float64"))
+    count = 500
+    mean, other = (np.asarray(x[0]) / count for x in (first, second))
+    deviation = np.sqrt(np.asarray(second[1]) / count - other**2)
+    assert np.max(np.abs(mean - other) / deviation) < 1e-3 / np.sqrt(count)
+    assert ask(small)._dtype == np.float32  # the condition number is some tens
+
+
 def test_it_stops_at_the_error_asked_for(small):
     p = ask(small, relative_error=0.5, seconds=1e9)
     assert p.relative_error <= 0.5 and "the relative error was reached" in " ".join(p.notes)
@@ -128,6 +139,8 @@ def test_it_stops_at_the_error_asked_for(small):
 def test_what_cannot_be_sampled_is_refused_in_a_sentence(small):
     full, kernels, y, train = small
     X = np.random.default_rng(0).normal(size=(4, 3))
+    twins = flow("tanh", X[[0, 0, 1, 2]], 2, 8, tensors="Theta")
+    nan = np.where(X > 0, np.nan, X)
     for make, words in (
         (lambda: ask(small, relative_error=0), "above 0"),
         (lambda: ask(small, steps=3), "no option steps"),
@@ -140,6 +153,12 @@ def test_what_cannot_be_sampled_is_refused_in_a_sentence(small):
         (lambda: predict(flow("tanh", X, 2, 8, tensors="Theta"), [1.0] * 4, range(4), method="sampled"), "no test"),
         (lambda: predict(kernels, [np.nan] * 8, train, method="sampled"), "not finite"),
         (lambda: predict(kernels, [], [], method="sampled"), "train must name"),
+        (
+            lambda: predict(twins, [1.0, 1.0, 2.0], [0, 1, 2], method="sampled"),
+            "inputs 0 and 1 are the same to the NTK;",
+        ),
+        (lambda: predict(twins, [1.0, 3.0, 2.0], [0, 1, 2], method="sampled"), "have different targets"),
+        (lambda: predict(flow("tanh", nan, 2, 8, tensors="Theta"), [1.0], [0], method="sampled"), "holds NaN"),
     ):
         with pytest.raises(NumericError, match=words):
             make()
@@ -157,16 +176,27 @@ def test_a_hopeless_correction_is_refused_with_advice(small):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("depth", "outputs"), [(2, 1), (3, 2)])
-def test_variances_at_the_end_of_training(depth, outputs):
+@pytest.mark.parametrize(
+    ("depth", "outputs", "algorithm", "time"),
+    [
+        (2, 1, GradientDescent(0.2), None),
+        (3, 2, GradientDescent(0.2), None),
+        (2, 1, GradientDescent(0.2), 6),
+        (2, 2, GradientFlow(), 1.5),
+        (2, 1, TwoStep(), 2),
+    ],
+)
+def test_variances(depth, outputs, algorithm, time):
+    """Against the exact tensors, at the end of training and before."""
     full, kernels, y, train = setting(depth=depth, outputs=outputs)
-    p = predict(kernels, y, train, GradientDescent(0.2), method="sampled", relative_error=1e-9, seconds=1e-3, batch=500)
-    sampler, (outcome,) = p.sampler(None), p.outcomes
+    p = predict(kernels, y, train, algorithm, time=time, method="sampled", relative_error=1e-9, seconds=1e-3, batch=500)
+    sampler, (outcome,) = p.sampler(None if time is None else float(time)), p.outcomes
     for number in range(max(outcome.sums.batches) + 1, 40):
         outcome.sums.add(number, tuple(np.asarray(x) for x in sampler.launch(number)))
-    covariance = predict(full, y, train, GradientDescent(0.2)).covariance
+    covariance = predict(full, y, train, algorithm, time=time).covariance
     exact = np.diagonal(covariance) if outputs == 1 else np.einsum("iixx->xi", covariance)
     found = (p.variance - exact) / p.variance_error
+    print(algorithm, time, found)
     assert np.abs(found).max() < 4
     infinite = np.diagonal(p.covariance_infinite).reshape(exact.shape[0], *[1] * (exact.ndim - 1))
     assert np.max(p.variance_error) < 0.5 * np.max(np.abs(exact - infinite))

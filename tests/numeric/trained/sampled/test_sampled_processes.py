@@ -1,4 +1,4 @@
-"""Two processes under jax.distributed add up the same batches as one."""
+"""Two processes under jax.distributed add up the same batches as one, and each makes half of them."""
 
 from __future__ import annotations
 
@@ -20,8 +20,11 @@ from numeric.trained import GradientDescent
 random = np.random.default_rng(1)
 X, y = random.normal(size=(6, 3)), random.normal(size=5)
 f = flow("tanh", X, 2, 64, 0.1, 1.2, 0.3, 1.0, tensors="Theta")
+from numeric.trained.sampled.estimate import Sampler
+launch, made = Sampler.launch, []
+Sampler.launch = lambda self, number, device=None: (made.append(number), launch(self, number, device))[1]
 p = predict(f, y, range(5), GradientDescent(0.1), method="sampled", batch=64, relative_error=1e9, seconds=1e9)
-np.savez(sys.argv[4], mean=p.mean, error=p.standard_error["mean"], samples=p.samples)
+np.savez(sys.argv[4], mean=p.mean, error=p.standard_error["mean"], samples=p.samples, made=made)
 """
 
 
@@ -38,3 +41,5 @@ def test_two_processes_make_the_estimate_of_one(tmp_path):
     for name in ("mean", "error", "samples"):
         for other in results[:2]:
             np.testing.assert_array_equal(other[name], results[2][name])
+    assert sorted([*results[0]["made"], *results[1]["made"]]) == sorted(results[2]["made"])
+    assert len(results[0]["made"]) == len(results[1]["made"])
