@@ -102,7 +102,7 @@ def test_a_run_is_taken_up_where_it_was_left(small, tmp_path):
     with pytest.raises(NumericError, match="another problem"):
         ask(small, checkpoint=file, seed=1).mean  # noqa: B018
     file.write_bytes(b"nothing")
-    with pytest.raises(NumericError, match="no checkpoint"):
+    with pytest.raises(NumericError, match="not a checkpoint"):
         ask(small, checkpoint=file).mean  # noqa: B018
 
 
