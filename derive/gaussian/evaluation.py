@@ -34,8 +34,8 @@ from derive.gaussian.moments import components
 from derive.gaussian.nested import ExponentialGrowth, Nest
 from derive.gaussian.support import GaussianIntegral, regular_integrals
 
-PATIENCE = 300.0
-"""CPU seconds beyond which balls are left for nested quadrature."""
+PATIENCE = {2: 3.0, 3: 30.0, 4: 300.0}
+"""CPU seconds, for so many labels, beyond which balls are left for nested quadrature, which then takes less."""
 GUARD = 3
 """Decimal digits beyond the requested ones that the quadrature aims at."""
 
@@ -106,7 +106,8 @@ def _enclosed(terms: list[GaussianIntegral], digits: int) -> Evaluation | None:
     if not available():
         return None
     try:
-        total = terms_ball(terms, digits, PATIENCE)
+        most = max(len(t.factors) for t in terms)
+        total = terms_ball(terms, digits, PATIENCE.get(most, 0.0))
     except DivergentExpectation:
         raise
     except DeriveError:
