@@ -139,7 +139,7 @@ class Layer:
         return self.media.K[self.l] if own else self.media.K
 
     def crossed(self) -> Array:
-        return self.xp.take(self.media.skips, self.l, axis=1)[:, None, None] * self.media.K[self.l]
+        return self.xp.take(self.media.skips, self.l, axis=1)[:, None, None] * self.media.K[self.l][None]
 
     def theta(self) -> Array:
         return self.media.Theta[self.l]

@@ -13,7 +13,7 @@ os.environ.setdefault("NUMERIC_CACHE_DIR", str(Path(tempfile.gettempdir()) / f"n
 import numeric  # noqa: F401  (its import configures JAX)
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture(autouse=True, scope="module")
 def strict_promotion() -> Iterator[None]:
     """No silent promotion: types meet only their like, and axes are put in where arrays of unlike rank meet."""
     with jax.numpy_dtype_promotion("strict"), jax.numpy_rank_promotion("raise"):
