@@ -21,9 +21,19 @@ if TYPE_CHECKING:
     from numeric.empirical import empirical_ddntk, empirical_dntk, empirical_ntk, pseudo_ntk
     from numeric.empirical.linearized import linearize
     from numeric.ensemble.networks import Networks
+    from numeric.evaluation.rectangle import NetworkKernel
     from numeric.spectra.selfconsistent import learnability
+    from numeric.trained.frozen_kernel import FrozenKernelTraining
+    from numeric.trained.iterative_regression import IterativeRegression
+    from numeric.trained.kernel_regression import KernelRegression
+    from numeric.trained.operators import BlockKernel
 
 _LATER = {
+    "BlockKernel": "numeric.trained.operators",
+    "FrozenKernelTraining": "numeric.trained.frozen_kernel",
+    "IterativeRegression": "numeric.trained.iterative_regression",
+    "KernelRegression": "numeric.trained.kernel_regression",
+    "NetworkKernel": "numeric.evaluation.rectangle",
     "Networks": "numeric.ensemble.networks",
     "empirical_ddntk": "numeric.empirical",
     "empirical_dntk": "numeric.empirical",
@@ -35,13 +45,18 @@ _LATER = {
 """Names that are imported when they are first used."""
 
 __all__ = [
+    "BlockKernel",
     "Flow",
+    "FrozenKernelTraining",
     "GradientDescent",
     "GradientFlow",
+    "IterativeRegression",
     "KernelBlock",
     "KernelMatrices",
+    "KernelRegression",
     "Layer",
     "MissingTensor",
+    "NetworkKernel",
     "Networks",
     "NonFiniteFlow",
     "NumericError",

@@ -121,45 +121,79 @@ def kernel_blocks(
     progress: bool | None = None,
 ) -> Iterator[KernelBlock]:
     """The blocks of `kernel_matrices`, one after the other; without `against` those on and above the diagonal."""
+    columns = X if against is None else against
+    run = network_run(activation, columns, depth, C_b, C_W, lambda_b, lambda_W, tensors=NAMES)
+    blocks = Blocks(run, X, against, memory)
+    return (KernelBlock(own.rows, own.columns, **own.tensors) for own in blocks.each(progress))
+
+
+def network_run(
+    activation: Definition,
+    X: Inputs,
+    depth: int,
+    C_b: Values | str | None = None,
+    C_W: Values | str | None = None,
+    lambda_b: Values | str | None = None,
+    lambda_W: Values | str | None = None,
+    *,
+    tensors: tuple[str, ...],
+) -> Run:
+    """The network, with the hyperparameters that follow from X where they are not given: K, or K and Theta.
+
+    Without Theta the learning rates that are not given are zero.
+    """
     check_process()
     module = load(activation)
     functions, steps = module.FUNCTIONS, module.STEPS
     missing = missing_tensors(functions, steps)
-    if "Theta" in missing:
-        raise NumericError(missing["Theta"])
-    rows = read_inputs(X, jnp.float64)
-    columns = rows if against is None else read_inputs(against, jnp.float64)
-    if rows.shape[1] != columns.shape[1]:
-        raise NumericError(f"X has {rows.shape[1]} components an input, against has {columns.shape[1]}.")
+    for name in tensors:
+        if name in missing:
+            raise NumericError(missing[name])
+    inputs = read_inputs(X, jnp.float64)
     depth = read_depth(depth)
-    widths = read_widths(1, depth, rows.shape[1])
+    widths = read_widths(1, depth, inputs.shape[1])
     given = read_rates({"lambda_b": lambda_b, "lambda_W": lambda_W})
     arrays = read_parameters(depth, jnp.float64, {**initialization(functions.name, C_b, C_W), **given})
     if len(given) < 2:
-        found = equivalent_rates(functions, steps, columns, arrays["C_b"], arrays["C_W"], widths)
+        found = (jnp.zeros(depth),) * 2
+        if "Theta" in tensors:
+            found = equivalent_rates(functions, steps, inputs, arrays["C_b"], arrays["C_W"], widths)
         arrays = dict(zip(("lambda_b", "lambda_W"), found)) | arrays
-    run = Run(functions, steps, NAMES, widths, Parameters(**arrays), TOLERANCE)
-    side = int(np.sqrt(read_memory(memory) / (8 * NUMBERS)))
-    if side < min(SMALLEST, len(rows), len(columns)):
-        raise NumericError(f"memory={memory / 1e6:.2g} MB is too little for a block of {SMALLEST} x {SMALLEST} inputs.")
-    side = min(side, LARGEST)
-    return _Blocks(run, np.asarray(rows), np.asarray(columns), against is None, side).each(progress)
+    return Run(functions, steps, tensors, widths, Parameters(**arrays), TOLERANCE)
 
 
-class _Blocks:
-    """All inputs with their variances at every layer, and the blocks made of them."""
+class TensorBlock(NamedTuple):
+    """Some rows and columns of the tensors that a run has."""
 
-    def __init__(self, run: Run, rows: np.ndarray, columns: np.ndarray, symmetric: bool, side: int) -> None:
+    rows: slice
+    columns: slice
+    tensors: dict[str, np.ndarray]
+
+
+class Blocks:
+    """All inputs with their variances at every layer, and the blocks made of them within `memory` bytes."""
+
+    def __init__(self, run: Run, X: Inputs, against: Inputs | None, memory: float) -> None:
+        rows = np.asarray(read_inputs(X, jnp.float64))
+        columns = rows if against is None else np.asarray(read_inputs(against, jnp.float64))
+        if rows.shape[1] != columns.shape[1]:
+            raise NumericError(f"X has {rows.shape[1]} components an input, against has {columns.shape[1]}.")
+        side = int(np.sqrt(read_memory(memory) / (8 * NUMBERS)))
+        if side < min(SMALLEST, len(rows), len(columns)):
+            raise NumericError(
+                f"memory={memory / 1e6:.2g} MB is too little for a block of {SMALLEST} x {SMALLEST} inputs."
+            )
+        side, symmetric = min(side, LARGEST), against is None
         self.run, self.symmetric = run, symmetric
-        self.table = Table(run.steps)
+        self.table = _table(run)
         together = rows if symmetric else np.concatenate([rows, columns])
         _, names = np.unique(together, axis=0, return_inverse=True)
-        variances = _variances(run, together)
+        variances = np.stack([layer["K"] for layer in _diagonals(run, together)])
         self.sides = []
         for inputs, own in ((rows, slice(0, len(rows))), (columns, slice(-len(columns), None))):
             self.sides.append(_Side(inputs, names.ravel()[own], variances[:, own], min(side, len(inputs))))
 
-    def each(self, progress: bool | None) -> Iterator[KernelBlock]:
+    def each(self, progress: bool | None) -> Iterator[TensorBlock]:
         row_slices, column_slices = (side.slices for side in self.sides)
         places = [
             (i, j)
@@ -171,12 +205,13 @@ class _Blocks:
                 rows, columns = row_slices[i], column_slices[j]
                 found = self.block(rows, columns)
                 shape = rows.stop - rows.start, columns.stop - columns.start
-                K, Theta = (np.asarray(found[name])[: shape[0], : shape[1]] for name in NAMES)
                 tick(1)
-                yield KernelBlock(rows, columns, K, Theta)
+                yield TensorBlock(
+                    rows, columns, {name: np.asarray(own)[: shape[0], : shape[1]] for name, own in found.items()}
+                )
 
     def block(self, rows: slice, columns: slice) -> Tensors:
-        """The last layer's K and Theta, padded."""
+        """The last layer's tensors, padded."""
         run, functions = self.run, self.run.functions
         (x, names_x, a), (y, names_y, b) = (side.padded(own) for side, own in zip(self.sides, (rows, columns)))
         same = jnp.asarray(names_x[:, None] == names_y[None, :])
@@ -213,7 +248,7 @@ class _Blocks:
         wanted = _orders(self.table)
         with np.errstate(all="ignore"):
             found = host_rectangle(self.run.functions, plan, wanted, Rectangle(a, b, below["K"], same))
-            return combine_pairs(self.table.steps, NAMES, self.run.numbers(layer), below, found)
+            return combine_pairs(self.table.steps, self.run.names, self.run.numbers(layer), below, found)
 
     def with_close_inputs(
         self, x: np.ndarray, y: np.ndarray, gap: np.ndarray, a: np.ndarray, b: np.ndarray, tensors: Tensors
@@ -229,10 +264,10 @@ class _Blocks:
         if not len(close):
             return tensors
         values = [run.values(layer) for layer in range(1, run.depth + 1)]
-        found = pair_flows(run.functions, NAMES, inputs, values, close, {}, False)[-1]
+        found = pair_flows(run.functions, run.names, inputs, values, close, {}, False)[-1]
         chosen = close.pairs[:, 0]
         out = dict(tensors)
-        for name in NAMES:
+        for name in run.names:
             host = np.array(tensors[name])
             host[rows[chosen], columns[chosen]] = found[name][:, 0, 1]
             out[name] = jnp.asarray(host)
@@ -265,28 +300,37 @@ def _kernels(a: np.ndarray, b: np.ndarray, K: jax.Array, same: jax.Array) -> Ker
     return Kernels(a, b, np.asarray(K)[None], np.asarray(same), symmetric=False)
 
 
-def _variances(run: Run, X: np.ndarray) -> np.ndarray:
-    """K_aa at every layer, (L, N); each layer is checked."""
-    values = run.numbers(1)
+def at_each_input(run: Run, X: Inputs) -> dict[str, np.ndarray]:
+    """The diagonals of the tensors at the last layer, N numbers each."""
+    return _diagonals(run, np.asarray(read_inputs(X, jnp.float64)))[-1]
+
+
+def _diagonals(run: Run, X: np.ndarray) -> list[dict[str, np.ndarray]]:
+    """The diagonals at every layer, N numbers each; each layer is checked."""
+    table, values = _table(run), run.numbers(1)
     with np.errstate(all="ignore"):
         line: Any = np.sum(X * X, axis=1)[:, None] / X.shape[1]
-        diagonal: Any = {name: first_kernel(run.steps, name, values, line) for name in NAMES}
-    run.check(diagonal, 1)
-    out = [diagonal["K"][:, 0]]
-    wanted = _orders(Table(run.steps))
+        now: Any = {name: first_kernel(run.steps, name, values, line) for name in run.names}
+    run.check(now, 1)
+    layers, wanted = [now], _orders(table)
     for layer in range(2, run.depth + 1):
-        plan = plan_pairs_of(run.functions, Kernels.alone(out[-1]), 1, TOLERANCE)
-        found: Any = at_single_inputs(run.functions, plan, wanted, out[-1])
+        variances = layers[-1]["K"][:, 0]
+        plan = plan_pairs_of(run.functions, Kernels.alone(variances), 1, TOLERANCE)
+        found: Any = at_single_inputs(run.functions, plan, wanted, variances)
         own = {order: value[:, None] for order, value in found.items()}
         with np.errstate(all="ignore"):
-            diagonal = combine_pairs(run.steps, NAMES, run.numbers(layer), diagonal, own)
-        run.check(diagonal, layer)
-        out.append(diagonal["K"][:, 0])
-    return np.stack(out)
+            now = combine_pairs(run.steps, run.names, run.numbers(layer), now, own)
+        run.check(now, layer)
+        layers.append(now)
+    return [{name: np.asarray(x)[:, 0] for name, x in own.items()} for own in layers]
+
+
+def _table(run: Run) -> Table:
+    return Table({name: run.steps[name] for name in run.names})
 
 
 def _orders(table: Table) -> tuple[Order, ...]:
-    return needed(table.steps, NAMES)[0]
+    return needed(table.steps, tuple(table.steps))[0]
 
 
 @lru_cache(maxsize=64)
@@ -294,7 +338,7 @@ def _first(table: Table) -> Callable[..., Tensors]:
     def first(values: LayerValues, x: jax.Array, y: jax.Array, same: jax.Array) -> Tensors:
         own = jnp.sum(x * x, axis=1)[:, None]
         gram = jnp.where(same, own, x @ y.T) / x.shape[1]
-        return {name: first_kernel(table.steps, name, values, gram) for name in NAMES}
+        return {name: first_kernel(table.steps, name, values, gram) for name in table.steps}
 
     return jax.jit(first)
 
@@ -306,7 +350,9 @@ def _rectangle_step(functions: Functions, table: Table) -> Callable[..., Tensors
         plan: PairPlan, values: LayerValues, a: jax.Array, b: jax.Array, same: jax.Array, tensors: Tensors
     ) -> Tensors:
         pairs = Rectangle(a, b, tensors["K"], same)
-        return combine_pairs(table.steps, NAMES, values, tensors, plan.rectangle(functions, wanted, pairs, False))
+        return combine_pairs(
+            table.steps, tuple(table.steps), values, tensors, plan.rectangle(functions, wanted, pairs, False)
+        )
 
     return step
 

@@ -133,7 +133,7 @@ def fit_data(
             prediction, error = sketch.mean, sketch.error
         else:
             assert found.prediction is not None
-            prediction = blocks.between(test, X) @ found.prediction + start
+            prediction = blocks.evaluate(test, found.prediction) + start
     scores = None
     if candidates is not None:
         if fit is None:

@@ -2,13 +2,15 @@
 
 `KernelOperator` is all that the iterative solvers ask for. `DenseKernel` holds a matrix; `BlockKernel` evaluates a
 function kernel(X1, X2) block by block, each symmetric pair of blocks once, and keeps the blocks if they fit into its
-memory budget; `numeric.empirical.products.NTKOperator` is the NTK of a real network.
+memory budget (a kernel with blocks of its own, such as `numeric.NetworkKernel`, is asked for those);
+`numeric.empirical.products.NTKOperator` is the NTK of a real network.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
@@ -19,10 +21,25 @@ from numeric.progress import progress_bar
 Array = np.ndarray
 Kernel = Callable[[Array, Array], Array]
 """kernel(X1, X2): the kernel of every input of X1 with every input of X2, (N1, N2)."""
+
+
+@runtime_checkable
+class KernelInBlocks(Protocol):
+    """A kernel that cuts itself into blocks within a budget in bytes, as `NetworkKernel` does."""
+
+    def __call__(self, X1: Array, X2: Array, /) -> Array: ...
+
+    def blocks(
+        self, X: Array, against: Array | None, memory: float, progress: bool | None
+    ) -> Iterator[tuple[slice, slice, Array]]:
+        """Rows, columns and values; without `against` those on and above the diagonal."""
+        ...
+
+
 MEMORY = 1e9
 """Default budget in bytes for blocks of a kernel."""
 COPIES = 4
-"""Arrays of a block's size that are alive at once while a block is made and used, unless the kernel says `copies`."""
+"""Arrays of a block's size that are alive at once while a block is made and used, where the kernel is a function."""
 HELD = 0.8
 """Share of the budget that a kernel may take which is held; the rest is for making it."""
 
@@ -75,8 +92,9 @@ class BlockKernel(KernelOperator):
         self.size = len(self.X)
         whole = 8.0 * self.size**2
         self.held = whole <= HELD * self.memory
-        room = (self.memory - (whole if self.held else 0)) / (8 * getattr(kernel, "copies", COPIES))
-        self.rows = max(1, min(self.size, int(np.sqrt(room))))
+        self.room = self.memory - (whole if self.held else 0)
+        """What is left for making blocks, in bytes."""
+        self.rows = max(1, min(self.size, int(np.sqrt(self.room / (8 * COPIES)))))
         if self.rows < min(self.size, 16):
             raise NumericError(f"memory={memory:g} bytes holds blocks of {self.rows} inputs only: give 1e6 or more")
         self._whole: Array | None = None
@@ -84,13 +102,14 @@ class BlockKernel(KernelOperator):
     def product(self, V: Array) -> Array:
         if self.held:
             if self._whole is None:
-                self._whole = np.empty((self.size, self.size))
-                for rows, columns, block in self._blocks("kernel"):
-                    self._whole[rows, columns] = block
-                    self._whole[columns, rows] = block.T
+                made = np.empty((self.size, self.size))
+                for rows, columns, block in self._blocks(self.X, None, "kernel"):
+                    made[rows, columns] = block
+                    made[columns, rows] = block.T
+                self._whole = made
             return self._whole @ V
         total = np.zeros(np.shape(V))
-        for rows, columns, block in self._blocks("product"):
+        for rows, columns, block in self._blocks(self.X, None, "product"):
             total[rows] += block @ V[columns]
             if rows != columns:
                 total[columns] += block.T @ V[rows]
@@ -102,20 +121,37 @@ class BlockKernel(KernelOperator):
         return self.between(self.X, self.X[indices])
 
     def between(self, X1: Array, X2: Array) -> Array:
-        """The rectangle of kernel values of X1 with X2: only these pairs, in blocks of rows."""
-        step = max(1, int(self.rows**2 / max(len(X2), 1)))
-        parts = [self._checked(X1[i : i + step], X2) for i in range(0, len(X1), step)]
-        return np.concatenate(parts) if parts else np.zeros((0, len(X2)))
+        """The rectangle of kernel values of X1 with X2: only these pairs."""
+        found = np.empty((len(X1), len(X2)))
+        for rows, columns, block in self._blocks(X1, X2, "kernel"):
+            found[rows, columns] = block
+        return found
 
-    def _blocks(self, what: str) -> Iterator[tuple[slice, slice, Array]]:
-        starts = range(0, self.size, self.rows)
-        with progress_bar(len(starts) * (len(starts) + 1) // 2, self.progress, what) as tick:
-            for i in starts:
-                rows = slice(i, min(i + self.rows, self.size))
-                for j in starts[i // self.rows :]:
-                    columns = slice(j, min(j + self.rows, self.size))
-                    yield rows, columns, self._checked(self.X[rows], self.X[columns])
-                    tick(1)
+    def evaluate(self, X: Array, alpha: Array) -> Array:
+        """sum_b k(x, x_b) alpha_b over the training inputs, for alpha of shape (N,) or (N, outputs).
+
+        The kernel of X with the training inputs is made block by block and never held.
+        """
+        weights = np.asarray(alpha, float)
+        if len(weights) != self.size:
+            raise NumericError(f"{self.size} training points have as many weights, not {weights.shape}")
+        total = np.zeros((len(X), *weights.shape[1:]))
+        for rows, columns, block in self._blocks(np.asarray(X, float), self.X, "prediction"):
+            total[rows] += block @ weights[columns]
+        return total
+
+    def _blocks(self, X: Array, against: Array | None, what: str) -> Iterator[tuple[slice, slice, Array]]:
+        if isinstance(self.kernel, KernelInBlocks):
+            if len(X) and (against is None or len(against)):
+                yield from self.kernel.blocks(X, against, self.room, self.progress)
+            return
+        other = X if against is None else against
+        left, right = ([slice(i, min(i + self.rows, n)) for i in range(0, n, self.rows)] for n in (len(X), len(other)))
+        places = [(i, j) for i in range(len(left)) for j in range(i if against is None else 0, len(right))]
+        with progress_bar(len(places), self.progress, what) as tick:
+            for i, j in places:
+                yield left[i], right[j], self._checked(X[left[i]], other[right[j]])
+                tick(1)
 
     def _checked(self, X1: Array, X2: Array) -> Array:
         block = np.asarray(self.kernel(X1, X2), float)

@@ -1,9 +1,12 @@
 """K and Theta in blocks: against closed recursions typed here and the flow, within a budget, test against train."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
-from numeric import NonFiniteFlow, NumericError, flow, kernel_blocks, kernel_matrices
+from numeric import BlockKernel, NetworkKernel, NonFiniteFlow, NumericError, flow, kernel_blocks, kernel_matrices
 from numeric.evaluation import kernel_blocks as module
 
 DEPTH, SETTINGS = 4, {"C_b": 0.1, "C_W": 1.3, "lambda_b": 0.3, "lambda_W": 0.8}
@@ -66,6 +69,34 @@ def test_rates_by_the_equivalence_principle_are_those_of_the_training_inputs():
     np.testing.assert_allclose(Theta[:3], f.Theta, rtol=1e-13)
 
 
+def test_a_step_has_the_kernel_of_arcsines():
+    """sign(z) at one hidden layer: K = (2/pi) arcsin(x.y / (|x| |y|)), and no Theta."""
+    X, Y = (np.random.default_rng(seed).normal(size=(size, 4)) for seed, size in ((6, 7), (7, 5)))
+    found = NetworkKernel("sign(z)", X, depth=2, tensor="K", C_b=0.0, C_W=1.0)(X, Y)
+    angle = X @ Y.T / np.outer(np.linalg.norm(X, axis=1), np.linalg.norm(Y, axis=1))
+    np.testing.assert_allclose(found, 2 / np.pi * np.arcsin(angle), rtol=1e-12)
+    with pytest.raises(NumericError, match="jumps at zero"):
+        NetworkKernel("sign(z)", X, depth=2, C_b=0.0, C_W=1.0)
+
+
+@pytest.mark.parametrize("tensor", ["K", "Theta"])
+def test_solvers_take_a_network_s_own_blocks(tensor, monkeypatch):
+    """Held or made anew at each product, and on other inputs: always the matrix of the closed recursion."""
+    monkeypatch.setattr(module, "LARGEST", 16)
+    monkeypatch.setattr(module, "SMALLEST", 8)
+    X, Y = (np.random.default_rng(seed).normal(size=(size, 6)) for seed, size in ((0, 41), (1, 30)))
+    kernel = NetworkKernel("erf", X, DEPTH, tensor, **SETTINGS)
+    square, between = (recursion(erf, X, other)[tensor == "Theta"] for other in (X, Y))
+    np.fill_diagonal(square, kernel.diagonal(X))  # arccos and arcsin of one
+    V = np.random.default_rng(8).normal(size=(41, 2))
+    for memory, held in ((1e6, True), (15e3, False)):
+        blocks = BlockKernel(kernel, X, memory)
+        assert blocks.held is held
+        np.testing.assert_allclose(blocks.product(V), square @ V, rtol=1e-11)
+        np.testing.assert_allclose(blocks.evaluate(Y, V), between.T @ V, rtol=1e-11)
+        np.testing.assert_allclose(blocks.columns(np.array([3, 40])), square[:, [3, 40]], rtol=1e-11)
+
+
 def test_what_is_refused():
     X = np.ones((2000, 2))
     with pytest.raises(NumericError, match=r"block by block from numeric\.kernel_blocks"):
@@ -88,3 +119,21 @@ def test_ten_thousand_inputs_within_the_budget():
     apart = ~np.eye(50, dtype=bool)
     np.testing.assert_allclose(found.K[np.ix_(some, some)][apart], K[apart], rtol=1e-12)
     np.testing.assert_allclose(found.Theta[np.ix_(some, some)][apart], Theta[apart], rtol=1e-12)
+
+
+@pytest.mark.slow
+def test_regression_with_ten_thousand_inputs_within_the_budget():
+    """Theta of a tanh network in 1 GB: the weights solve the equations of rows that are made apart."""
+    code = (
+        "import resource, numpy as np; from numeric import BlockKernel, IterativeRegression, NetworkKernel;"
+        "X = np.random.default_rng(0).normal(size=(10_000, 20)); y = np.sin(X[:, 0]);"
+        "kernel = NetworkKernel('tanh', X, 4); kernel(X[:2000], X[:2000]);"  # compiles what the blocks need
+        "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss;"
+        "blocks = BlockKernel(kernel, X, 1e9, progress=False);"
+        "alpha = IterativeRegression(blocks, y, 0.1, progress=False).alpha;"
+        "left = kernel(X[:50], X) @ alpha + 0.1 * alpha[:50] - y[:50];"
+        "print(np.abs(left).max(), (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1e6)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    left, grown = map(float, done.stdout.split())
+    assert left < 1e-6 and grown < 1.0

@@ -11,7 +11,7 @@ import derive
 from derive.cli import group
 from derive.errors import DeriveError
 from numeric import flow
-from numeric.evaluation.rectangle import NetworkKernel
+from numeric.evaluation import kernel_blocks
 from numeric.studies.data_kernel import data_kernel, fit_data
 from numeric.trained.kernel_regression import KernelRegression, ridge_path
 from numeric.trained.look_ahead import expected_change
@@ -86,7 +86,7 @@ def _own(found):
 @pytest.fixture
 def small_budgets(monkeypatch):
     """Forty inputs stand for forty thousand: what a block needs besides itself is not counted."""
-    monkeypatch.setattr(NetworkKernel, "copies", 4)
+    monkeypatch.setattr(kernel_blocks, "NUMBERS", 1)
 
 
 def test_many_inputs_are_fitted_with_blocks(small_budgets):
