@@ -107,7 +107,7 @@ class _Reader:
             return CONSTANTS[name]
         if name in FUNCTIONS or found(name):
             raise FormulaError(f"The function {name} needs its argument: write {name}(z).")
-        likely = meant(name, ["z", *CONSTANTS, *FUNCTIONS])
+        likely = meant(name, ["z", *CONSTANTS, *FUNCTIONS]) if len(name) > 1 else "the variable is called z; "
         raise FormulaError(f"Unknown name {name!r}: {likely}a formula may hold z, pi, E and {_known()}.")
 
     def _binary(self, op: ast.operator, left: sp.Expr, right: sp.Expr) -> sp.Expr:

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from derive.cli.output import ask, ask_latex, print_json, terminal
+from derive.cli.output import ask, ask_latex, print_json, print_steps, terminal
 from derive.cli.parameters import ACTIVATION_OR_GENERIC, TENSOR
 from derive.depth.result import BEYOND, ON_PLATEAU
 
@@ -69,8 +69,7 @@ def command(
             f"{tensor} = {first['series']}" if first["exists"] else f"{tensor}: {first['reason']}", style="bold"
         )
         console.print(f"{BEYOND} the steps.")
-    for place, step in enumerate(data["steps"], start=1):
-        console.print(f"{place}. {step['text']}")
+    print_steps(console, [step["text"] for step in data["steps"]])
     if not data["exists"]:
         console.print(f"{tensor} does not exist: {data['reason']}")
         return

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from derive.cli.output import ask, ask_latex, number, print_json, terminal
+from derive.cli.output import ask, ask_latex, number, print_json, print_steps, terminal
 from derive.cli.parameters import ACTIVATION
 
 
@@ -72,8 +72,7 @@ def _show(found: dict[str, Any]) -> None:
         console.print()
     console.print(found["reason"] + "\n")
     console.print("How it was found")
-    for index, step in enumerate(found["steps"], start=1):
-        console.print(f"  {index}. {step['text']}")
+    print_steps(console, [step["text"] for step in found["steps"]])
 
 
 def _show_fixed_points(found: dict[str, Any]) -> None:

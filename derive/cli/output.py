@@ -14,7 +14,7 @@ from derive.errors import DeriveError
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["ask", "ask_latex", "number", "print_json", "shown", "terminal"]
+__all__ = ["ask", "ask_latex", "number", "print_json", "print_steps", "print_sum", "shown", "summands", "terminal"]
 
 
 def shown(text: str) -> str:
@@ -93,6 +93,51 @@ def number(entry: dict[str, Any] | None, digits: int = 10) -> str:
     if _is_decimal(text):
         return shown
     return f"{text} ≈ {shown}" if len(text) <= 48 else shown
+
+
+def print_steps(console: Console, texts: list[str]) -> None:
+    """A derivation, one numbered step after the other, the lines of a step below each other."""
+    from rich.table import Table
+
+    table = Table.grid(padding=(0, 1))
+    table.add_column(justify="right", no_wrap=True)
+    table.add_column(overflow="fold")
+    for place, text in enumerate(texts, start=1):
+        table.add_row(f"{place}.", text)
+    console.print(table)
+
+
+def print_sum(console: Console, terms: list[str]) -> None:
+    """= first term, + or - the others: a line for each summand, folded where the terminal is narrower."""
+    from rich.table import Table
+
+    table = Table.grid(padding=(0, 1))
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    signs = [piece for term in terms for piece in summands(term)] or [("+", "0")]
+    for place, (sign, text) in enumerate(signs):
+        first = place == 0
+        table.add_row("  =" if first else f"  {sign}", f"-{text}" if first and sign == "-" else text)
+    console.print(table)
+
+
+def summands(text: str) -> list[tuple[str, str]]:
+    """The signs and summands of a printed sum, broken outside of all brackets only.
+
+    >>> summands("-C_W**2*<s1 s2> + (a - b)*V")
+    [('-', 'C_W**2*<s1 s2>'), ('+', '(a - b)*V')]
+    """
+    found: list[tuple[str, str]] = []
+    sign, start, depth, k = "+", 0, 0, 0
+    if text.startswith("-"):
+        sign, start, k = "-", 1, 1
+    while k < len(text):
+        depth += (text[k] in "([<") - (text[k] in ")]>")
+        if depth == 0 and text[k : k + 3] in (" + ", " - "):
+            found.append((sign, text[start:k]))
+            sign, start, k = text[k + 1], k + 3, k + 2
+        k += 1
+    return [*found, (sign, text[start:])]
 
 
 def _is_rational(text: str) -> bool:

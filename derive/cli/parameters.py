@@ -47,9 +47,14 @@ def _name(text: str) -> str:
 
 
 class TensorName(click.ParamType):
-    """One of the fifteen; the verb that is asked says which there are."""
+    """One of the fifteen, in any case; the verb that is asked says which there are."""
 
     name = "tensor"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        from derive.network.trees import TENSORS
+
+        return next((name for name in TENSORS if name.lower() == value.lower()), value)
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         from derive.network.trees import TENSORS

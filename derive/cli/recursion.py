@@ -6,9 +6,10 @@ from typing import Any
 
 import click
 
-from derive.cli.output import ask, print_json
+from derive.cli.output import ask, print_json, print_sum, terminal
 from derive.cli.parameters import TENSOR
 
+CONVENTIONS = "parameters are those of layer l+1; r = n_l/n_(l-1); <...> is over N(0, K); s1' = sigma'(z_1)"
 LAYER_NAMES = ("mlp", "two-matrices", "input-skip", "residual", "frozen-weights")
 
 
@@ -37,26 +38,24 @@ def _show(found: dict[str, Any]) -> None:
     if "functional" in found:
         _show_functional(found)
         return
+    console = terminal()
     subscript = "".join(map(str, found["labels"]))
-    click.echo(f"{found['tensor']}_{subscript} of layer l+1, from layer l, for {found['definition']}")
-    click.echo("parameters are those of layer l+1; r = n_l/n_(l-1); <...> is over N(0, K); s1' = sigma'(z_1)\n")
-    for number, term in enumerate(found["terms"]):
-        click.echo(f"  {'=' if number == 0 else '+'} {term['expression']}")
-    if not found["terms"]:
-        click.echo("  = 0")
-    click.echo(f"\ndepends on  {' '.join(found['depends_on']) or 'nothing of layer l'}")
+    console.print(f"{found['tensor']}_{subscript} of layer l+1, from layer l, for {found['definition']}")
+    console.print(f"{CONVENTIONS}\n")
+    print_sum(console, [term["expression"] for term in found["terms"]])
+    console.print(f"\ndepends on  {' '.join(found['depends_on']) or 'nothing of layer l'}")
     same = [f"{found['tensor']}_{''.join(map(str, labels))}" for labels in found["symmetries"]]
     if len(same) > 1 and len(set(subscript)) > 1:
-        click.echo(f"symmetries  {' = '.join(same)}")
+        console.print(f"symmetries  {' = '.join(same)}")
 
 
 def _show_functional(found: dict[str, Any]) -> None:
-    click.echo(f"{found['functional']} of layer l+1, from layer l, for {found['definition']}")
-    click.echo("parameters are those of layer l+1; r = n_l/n_(l-1); <...> is over N(0, K); s1' = sigma'(z_1)")
+    console = terminal()
+    console.print(f"{found['functional']} of layer l+1, from layer l, for {found['definition']}")
+    console.print(CONVENTIONS)
     for note in found["notes"]:
-        click.echo(note)
-    click.echo("")
-    for number, term in enumerate(found["terms"]):
-        click.echo(f"  {'=' if number == 0 else '+'} {term['expression']}")
-    click.echo("\nsums over g are over the labels of the function that they differentiate")
-    click.echo(f"depends on  {' '.join(found['depends_on'])}")
+        console.print(note)
+    console.print("")
+    print_sum(console, [term["expression"] for term in found["terms"]])
+    console.print("\nsums over g are over the labels of the function that they differentiate")
+    console.print(f"depends on  {' '.join(found['depends_on'])}")

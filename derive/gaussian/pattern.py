@@ -1,12 +1,14 @@
 """Brackets typed as text: "s0 s1'' s2' s2' z0" is <sigma_0 sigma''_1 sigma'_2 sigma'_2 z_0>.
 
 A factor is `s` or `z`, a label of one or two digits, primes or `^(k)` for the order of the derivative, and optionally a
-power `**n`. Nothing else is read, and nothing is evaluated.
+power `**n`. A bracket of one input may leave all labels out. Nothing else is read, and nothing is evaluated.
 
 >>> parse_bracket("s0 s1'' z0")
 <s0 s1'' z0>
 >>> parse_bracket("s0'**2 s1^(5)")
 <s0' s0' s1^(5)>
+>>> parse_bracket("<s s''>")
+<s0 s0''>
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from derive.gaussian.bracket import Bracket, Sigma, Z
 MAX_ORDER = 12
 MAX_FACTORS = 32
 _FACTOR = re.compile(
-    r"(?P<kind>[sz])(?P<label>\d{1,2})(?P<primes>'*)(?:\^\((?P<order>\d{1,3})\))?(?:\*\*(?P<power>\d{1,2}))?"
+    r"(?P<kind>[sz])(?P<label>\d{0,2})(?P<primes>'*)(?:\^\((?P<order>\d{1,3})\))?(?:\*\*(?P<power>\d{1,2}))?"
 )
 
 
@@ -34,11 +36,13 @@ def parse_bracket(pattern: str) -> sp.Expr:
     if not words:
         raise FormulaError("The bracket's pattern is empty: write for example \"s0 s1'' z0\".")
     atoms: list[Sigma | Z] = []
+    bare = {not word[1:2].isdigit() for word in words}
     for word in words:
-        found = _FACTOR.fullmatch(word)
+        found = _FACTOR.fullmatch(word) if len(bare) == 1 or word[1:2].isdigit() else None
         if found is None:
             raise FormulaError(
-                f"Cannot read {word!r} in a bracket: a factor looks like s0, s1'', s2^(5), z0 or s0'**2."
+                f"Cannot read {word!r} in a bracket: a factor looks like s0, s1'', s2^(5), z0 or s0'**2, or, "
+                "all of them for one input, like s, s''."
             )
         primes, order = len(found["primes"]), int(found["order"] or 0)
         if primes and order:
@@ -49,7 +53,7 @@ def parse_bracket(pattern: str) -> sp.Expr:
             raise FormulaError(f"{word!r}: z insertions have no derivatives.")
         if found["power"] is not None and int(found["power"]) == 0:
             raise FormulaError(f"{word!r} is 1: a power is at least 1.")
-        label = int(found["label"])
+        label = int(found["label"] or 0)
         atom = Sigma(label, primes + order) if found["kind"] == "s" else Z(label)
         atoms += [atom] * int(found["power"] or 1)
     if len(atoms) > MAX_FACTORS:

@@ -198,7 +198,7 @@ print(f"correlation of look-ahead and retraining: {correlation:.2f}")
 # the network's infinite-width NTK from the same samples does not (Yehudai, Shamir 2019).
 
 # %%
-from numeric.evaluation.rectangle import NetworkKernel
+from numeric import NetworkKernel
 
 random = np.random.default_rng(1)
 d, n = 30, 400

@@ -14,8 +14,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from numeric.empirical.contractions import Apply, Params
 from numeric.empirical.linearized import Linearized, LinearizedTraining
+from numeric.empirical.model import Apply, Params
 from numeric.empirical.ntk import empirical_ntk
 from numeric.errors import NumericError
 from numeric.given import finite

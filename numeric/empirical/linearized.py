@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
-from numeric.empirical.contractions import Apply, Params, flat_rates
+from numeric.empirical.model import Apply, Params, flat_rates
 from numeric.empirical.ntk import empirical_ntk
 from numeric.empirical.products import NTKOperator
 from numeric.errors import NumericError

@@ -5,10 +5,13 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import jax
 import numpy as np
 
-from numeric.empirical.contractions import Apply, Params, empirical_ddntk, empirical_dntk
+from numeric.empirical.differentials import empirical_ddntk, empirical_dntk
+from numeric.empirical.model import Apply, Params
 from numeric.empirical.ntk import empirical_ntk
 from numeric.trained.dynamics import NetworkTensors
 
@@ -19,10 +22,7 @@ def network_tensors(apply: Apply, params: Params, X: jax.Array, rates: Params | 
     `rates` is the diagonal of the learning-rate tensor (default: ones). The ddNTKs hold (inputs x outputs)^4 numbers.
     """
 
-    def with_outputs(p: Params, x: jax.Array) -> jax.Array:
-        z = apply(p, x)
-        return z[:, None] if z.ndim == 1 else z
-
+    with_outputs = _with_outputs(apply)
     ddI, ddII = empirical_ddntk(with_outputs, params, X, rates)
     return NetworkTensors(
         z=np.asarray(with_outputs(params, X)).T,
@@ -31,3 +31,14 @@ def network_tensors(apply: Apply, params: Params, X: jax.Array, rates: Params | 
         ddI=np.asarray(ddI),
         ddII=np.asarray(ddII),
     )
+
+
+@lru_cache(maxsize=64)
+def _with_outputs(apply: Apply) -> Apply:
+    """The model with an output axis; one function object a model, so that it compiles once."""
+
+    def with_outputs(p: Params, x: jax.Array) -> jax.Array:
+        z = apply(p, x)
+        return z[:, None] if z.ndim == 1 else z
+
+    return with_outputs

@@ -20,7 +20,7 @@ import numpy as np
 from jax import Array
 from jax.flatten_util import ravel_pytree
 
-from numeric.empirical.contractions import Apply, Params, flat_rates
+from numeric.empirical.model import Apply, Params, flat_rates
 from numeric.empirical.structured import StructuredModel
 from numeric.errors import NumericError
 from numeric.shapes import TangentKernel
@@ -161,7 +161,7 @@ class SampleModel:
     ) -> Array:
         """By signals and gradients, which are held for all inputs if they fit, and made again for each block if not."""
         route, leaves = self.by_layers[method], jax.tree.leaves(params)
-        weights = _leaf_rates(leaves, rates)
+        weights = leaf_rates(leaves, rates)
         per_input = COPIES * self.itemsize * max(route.numbers_per_input(), 1)
         total = len(X) + (0 if X2 is None else len(X2))
         rows = max(1, int(memory / (2 * per_input)))
@@ -215,7 +215,8 @@ def _blocks(
     return jnp.concatenate([jnp.concatenate(row, axis=3) for row in blocks], axis=2)
 
 
-def _leaf_rates(leaves: Sequence[Array], rates: Params | None) -> list[Array]:
+def leaf_rates(leaves: Sequence[Array], rates: Params | None) -> list[Array]:
+    """The learning rates of every leaf, as arrays."""
     given = [1.0] * len(leaves) if rates is None else jax.tree.leaves(rates)
     return [jnp.asarray(rate, jnp.result_type(leaf)) for leaf, rate in zip(leaves, given)]
 

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
-from numeric.empirical.contractions import Apply, Params, flat_rates
+from numeric.empirical.model import Apply, Params, flat_rates
 from numeric.errors import NumericError
 from numeric.given import finite, whole
 from numeric.progress import progress_bar

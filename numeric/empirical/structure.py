@@ -88,9 +88,16 @@ class Structure:
         return [tag_of(v) for v in jaxpr.outvars]
 
     def run(
-        self, leaves: Sequence[Array], x: Array, added: dict[Key, Array] | None = None
+        self,
+        leaves: Sequence[Array],
+        x: Array,
+        added: dict[Key, Array] | None = None,
+        move: Callable[[Place, Array], Array] | None = None,
     ) -> tuple[Array, dict[Key, Array]]:
-        """The output on one input with `added` on top of every place's y, and the inputs a of the places (p, k)."""
+        """The output on one input with `added` on top of every place's y, and the inputs a of the places (p, k).
+
+        `move(place, a)` is added too, (positions, outputs) of the place.
+        """
         seen: dict[Key, Array] = {}
         places = {place.key: place for place in self.places}
 
@@ -109,6 +116,8 @@ class Structure:
                     seen[key] = _inputs(eqn, places[key], arguments)
                     if added is not None:
                         answers = [answers[0] + added[key]]
+                    if move is not None:
+                        answers = [answers[0] + self.output(places[key], move(places[key], seen[key]))]
                 env.update(zip(eqn.outvars, answers))
             return [read(v) for v in jaxpr.outvars]
 
@@ -144,6 +153,21 @@ class Structure:
             free = len(_shaped(eqn.invars[1 - place.operand]).shape) - len(contract[0])
             moved = cotangent if place.operand == 1 else jnp.moveaxis(cotangent, range(-free, 0), range(1, free + 1))
         return moved.reshape(len(cotangent), place.positions, place.outputs)
+
+    def output(self, place: Place, y: Array) -> Array:
+        """(positions, outputs of the layer) in the shape that the place's y has: what `signal` undoes."""
+        eqn = self._equation(place.key)
+        shape = _shaped(eqn.outvars[0]).shape
+        if eqn.primitive.name == "conv_general_dilated":
+            feature = eqn.params["dimension_numbers"].out_spec[1]
+            rest = [size for d, size in enumerate(shape) if d != feature]
+            return jnp.moveaxis(y.reshape(*rest, place.outputs), -1, feature)
+        if place.operand == 1:
+            return y.reshape(shape)
+        contract, _ = eqn.params["dimension_numbers"]
+        free = len(_shaped(eqn.invars[1]).shape) - len(contract[0])
+        moved = y.reshape(*shape[len(shape) - free :], *shape[: len(shape) - free])
+        return jnp.moveaxis(moved, range(free), range(-free, 0))
 
     def _equation(self, key: Key) -> JaxprEqn:
         jaxpr = self.closed.jaxpr

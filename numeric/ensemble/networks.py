@@ -116,13 +116,21 @@ class Networks:
         return jax.vmap(self.output_one, in_axes=(0, None))(params, X)
 
     def ntk_one(self, params: Params, X: jax.Array) -> jax.Array:
-        """One network's NTK, [i1, i2, δ1, δ2], from its Jacobian."""
-        jacobian = jax.jacrev(self.output_one)(params, X)
-        total = jnp.zeros(())
-        for (weight, bias), (rate_w, rate_b) in zip(jacobian, self.rates()):
-            weight = weight.reshape(*weight.shape[:2], -1)
-            total = total + rate_w * jnp.einsum("iap,jbp->ijab", weight, weight)
-            total = total + rate_b * jnp.einsum("iap,jbp->ijab", bias, bias)
+        """One network's NTK, [i1, i2, δ1, δ2]: layer by layer (inputs)·(inputs) times (signals)·(signals)."""
+        inputs, slopes, z = [], [], X.T
+        for layer, (weight, bias) in enumerate(params):
+            if layer > 0:
+                z, slope = jax.jvp(self.sigma, (z,), (jnp.ones_like(z),))
+                slopes.append(slope)
+            inputs.append(z)
+            z = weight @ z + bias[:, None]
+        signals = jnp.broadcast_to(jnp.eye(len(z), dtype=z.dtype)[:, :, None], (len(z), *z.shape))  # [i, n, δ]
+        total = jnp.zeros((), z.dtype)
+        for layer, (rate_w, rate_b) in reversed(list(enumerate(self.rates()))):
+            grams = rate_w * inputs[layer].T @ inputs[layer] + rate_b
+            total = total + grams[None, None] * jnp.einsum("ina,jnb->ijab", signals, signals)
+            if layer > 0:
+                signals = jnp.einsum("nm,ina->ima", params[layer][0], signals) * slopes[layer - 1][None]
         return total
 
     @partial(jax.jit, static_argnums=0)

@@ -78,12 +78,11 @@ def estimate_tensors(
         return networks.output_one(params, inputs).T
 
     def quantities(params: Any) -> dict[str, jax.Array]:
-        full = [(jnp.full(w.shape, rw), jnp.full(b.shape, rb)) for (w, b), (rw, rb) in zip(params, rates)]
         found = {"z": networks.output_one(params, X), "H": networks.ntk_one(params, X)}
         if {"P", "Q"} & set(names):
-            found["dH"] = empirical_dntk(apply, params, X, full)
+            found["dH"] = empirical_dntk(apply, params, X, rates)
         if {"R", "S", "T", "U"} & set(names):
-            found["ddI"], found["ddII"] = empirical_ddntk(apply, params, X, full)
+            found["ddI"], found["ddII"] = empirical_ddntk(apply, params, X, rates)
         return found
 
     @jax.jit

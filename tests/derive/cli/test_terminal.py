@@ -19,6 +19,7 @@ COMMANDS = [
     ["activations"],
     ["criticality", "relu"],
     ["exponents", "relu"],
+    ["recursion", "V"],
     ["exponents", "tanh", "--C-b", "0.1", "--C-W", "1.5"],
     ["recommend", "relu", "--depth", "4"],
     ["predict", *DATA, "--activation", "erf", "--depth", "2", "--width", "32", "--time", "1,200"],
@@ -39,6 +40,13 @@ def printed(words: list[str], columns: int, monkeypatch) -> str:
     found = CliRunner().invoke(group, words, catch_exceptions=False)
     assert found.exit_code == 0, found.output
     return found.stdout
+
+
+def test_a_recursion_has_one_summand_a_line_with_its_sign(monkeypatch):
+    lines = printed(["recursion", "V"], 60, monkeypatch).splitlines()
+    terms = [line.split() for line in lines if line.startswith("  ")]
+    assert [words[0] for words in terms] == ["=", "-", *["+"] * 9]
+    assert sum("V_" in words[-1] for words in terms) == 9 and not any(words[1].startswith("-") for words in terms)
 
 
 LONG = ("activations", "predict", "learnability")

@@ -9,6 +9,7 @@ import pytest
 from jax.flatten_util import ravel_pytree
 
 from numeric.empirical import empirical_ddntk, empirical_dntk, empirical_ntk
+from numeric.empirical.ntk import sample_model
 from numeric.errors import NumericError
 
 X = jnp.array([[0.3, -1.2], [1.1, 0.4]])
@@ -29,6 +30,12 @@ def convolution(params, x):
     kernel = params["k"]
     rows = jnp.stack([wide[:, s : s + 3] @ kernel for s in range(2)], axis=1)
     return jnp.tanh(rows) @ params["out"]
+
+
+def filters(params, x):
+    image = jnp.concatenate([x, x**2], axis=1).reshape(len(x), 1, 2, 2)
+    seen = jax.lax.conv_general_dilated(image, params["k"], (1, 1), "SAME")
+    return jnp.tanh(seen).reshape(len(x), -1) @ params["out"]
 
 
 def draw(shapes, seed):
@@ -87,6 +94,20 @@ def test_contractions_against_explicit_derivatives(name):
         scale = np.abs(reference).max()
         assert scale > 1e-2
         np.testing.assert_allclose(value, reference, rtol=0, atol=1e-12 * max(scale, 1.0))
+
+
+@pytest.mark.parametrize("name", ["mlp", "shared", "filters"])
+def test_layers_with_one_rate_never_form_their_gradients(name):
+    """Rates that are numbers: dense layers go by inputs and signals (`shared` has none), and nothing else changes."""
+    apply, shapes = MODELS.get(name, (filters, {"k": (2, 1, 2, 2), "out": (8, 2)}))
+    params, _ = draw(shapes, 3)
+    rates = {key: 0.3 + 0.5 * k for k, key in enumerate(params)}
+    full = {key: jnp.full(params[key].shape, rate) for key, rate in rates.items()}
+    found = jax.jit(lambda p: (empirical_dntk(apply, p, X, rates), *empirical_ddntk(apply, p, X, rates)))(params)
+    places = sample_model(apply, params, X, rates).by_layers["structured"].places
+    assert len(places) == {"mlp": 2, "shared": 1, "filters": 2}[name]
+    for value, reference in zip(found, explicit(apply, params, full, X)[1:]):
+        np.testing.assert_allclose(value, reference, rtol=0, atol=1e-12 * max(np.abs(reference).max(), 1.0))
 
 
 def test_default_rates_are_ones_and_scalars_broadcast():
