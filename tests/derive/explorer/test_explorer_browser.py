@@ -211,7 +211,7 @@ def test_a_question_that_nobody_waits_for_is_dropped(server):
 def test_report_is_downloaded(page, server):
     page.goto(server.url + "?activation=linear&depth=4")
     settled(page)
-    with page.expect_download() as download:
+    with page.expect_download(timeout=5 * PATIENCE) as download:
         page.click("#report")
     text = Path(download.value.path()).read_text(encoding="utf-8")
     assert "The effective theory of linear" in text and "written by derive report" in text
@@ -240,6 +240,7 @@ def test_a_killed_server_is_noticed_leaves_nothing_behind_and_may_return(browser
     assert len(children) == 2
     first.send_signal(signal.SIGKILL)
     first.wait()
+    first.stdout.close()
     page.locator("#C_W").fill("1")
     page.wait_for_function("() => document.getElementById('progress').textContent.includes('does not answer')")
     assert drawn_kernel(page)[0] == pytest.approx(2.0)  # what was shown stays
@@ -254,6 +255,7 @@ def test_a_killed_server_is_noticed_leaves_nothing_behind_and_may_return(browser
     context.close()
     second.send_signal(signal.SIGINT)
     assert second.wait(30) == 0
+    second.stdout.close()
 
 
 @pytest.mark.slow
