@@ -15,6 +15,7 @@ from numeric.errors import MissingTensor, NonFiniteFlow, NumericError
 from numeric.evaluation.bracket_tables import divergence
 from numeric.evaluation.error import hardest_inputs
 from numeric.evaluation.inputs import HYPERPARAMETERS, Parameters
+from numeric.functionals.instances import THREE_LEGS
 from numeric.functionals.media import make_plans, media, values
 from numeric.functionals.tables import evolve, needed
 from numeric.generated.functionals import RULES
@@ -29,7 +30,7 @@ LARGEST = 3e8  # numbers in a table of functionals; some thirty to sixty exist a
 def missing_functionals(functions: Functions) -> dict[str, str]:
     """{tensor: one sentence} for the tensors of residual layers that do not exist for this activation."""
     missing = {}
-    for name in ("Theta", *RULES):
+    for name in ("Theta", *RULES, *THREE_LEGS):
         if functions.kinks_at(0):
             missing[name] = (
                 f"{name} is not available for {functions.name}, which jumps at zero: s' is a delta function."
@@ -54,9 +55,10 @@ def missing_functionals(functions: Functions) -> dict[str, str]:
 def choose(functions: Functions, tensors: Sequence[str] | str | None) -> tuple[tuple[str, ...], dict[str, str]]:
     """K, Theta and the tensors asked for (what they depend on included), and why others do not exist."""
     missing = missing_functionals(functions)
-    everything = (*KERNELS, *RULES)
+    everything = (*KERNELS, *RULES, *THREE_LEGS)
     if tensors is None:
-        return tuple(name for name in everything if name not in missing), missing
+        known = {name: why for name, why in missing.items() if name not in THREE_LEGS}
+        return tuple(name for name in (*KERNELS, *RULES) if name not in missing), known
     asked = [tensors] if isinstance(tensors, str) else list(tensors)
     for name in asked:
         if name not in everything:
@@ -64,8 +66,9 @@ def choose(functions: Functions, tensors: Sequence[str] | str | None) -> tuple[t
         if name in missing:
             raise MissingTensor(missing[name])
     names = {"K", *asked}
-    if any(name in RULES for name in asked):
-        names |= {key.name for key in needed(tuple(n for n in RULES if n in asked)).keys}
+    finite = tuple(name for name in (*RULES, *THREE_LEGS) if name in asked)
+    if finite:
+        names |= {key.name for key in needed(finite).keys}
         names |= {"Theta"} if names & set(RULES) - {"V", "G1"} else set()
     return tuple(name for name in everything if name in names and name not in missing), missing
 
@@ -84,7 +87,7 @@ class Residual:
     ) -> None:
         self.functions, self.names, self.widths, self.tolerance = functions, names, widths, tolerance
         self.parameters, self.skip = parameters, skip
-        self.tensors = tuple(name for name in names if name in RULES)
+        self.tensors = tuple(name for name in names if name in RULES or name in THREE_LEGS)
         self.own = values(parameters, skip, widths)
         self.need = needed(self.tensors)
 

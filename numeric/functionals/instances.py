@@ -6,7 +6,8 @@ s_d']_bd: the letters are axes of its table. `canonical` finds the key and which
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import permutations, product
 
@@ -19,6 +20,10 @@ Factors = tuple[tuple[str, int], ...]
 """A function of one neuron: (letter, order of the activation's derivative, or Z)."""
 
 LETTERS = "abcdefgh"
+
+THREE_LEGS = {"V3": ("V", ("1", "23"), "123"), "D3": ("D", ("1",), "134")}
+"""Tensors with three legs, of activations that are not odd: n Cov(z_1, z_2 z_3) and n Cov(z_1, H_34) of two neurons at
+a layer with a skip, as (functional, labels of the z's on each neuron, subscripts). At a plain layer they vanish."""
 
 
 @dataclass(frozen=True)
@@ -78,8 +83,13 @@ def derivatives(factors: Factors, letters: tuple[str, ...]) -> dict[Factors, int
     return total
 
 
-def tensor_key(name: str, rule: Rule) -> tuple[Key, str]:
+def tensor_key(name: str, rules: Mapping[str, Rule]) -> tuple[Key, str]:
     """The key of a tensor and its axes in the tensor's subscript order, as letters of the key."""
+    if name in THREE_LEGS:
+        name, legs, subscripts = THREE_LEGS[name]
+        rule = replace(rules[name], preactivations=legs, subscripts=subscripts)
+    else:
+        rule = rules[name]
     functions = tuple(tuple((label, Z) for label in own) for own in rule.preactivations)
     key, used, _ = canonical(rule.symmetries, name, rule.labels, functions)
     own = dict(zip(used, key.letters))

@@ -77,7 +77,7 @@ class Recorder:
 def needed(tensors: tuple[str, ...]) -> Needs:
     """What the tensors (V, ..., U) need."""
     recorder = Recorder()
-    queue = [tensor_key(name, RULES[name])[0] for name in tensors]
+    queue = [tensor_key(name, RULES)[0] for name in tensors]
     done: dict[Key, None] = {}
     while queue:
         key = queue.pop()
@@ -167,7 +167,7 @@ def evolve(xp: Any, media: Media, tensors: tuple[str, ...]) -> dict[str, Array]:
         }
         out = {}
         for name in tensors:
-            key, axes = tensor_key(name, RULES[name])
+            key, axes = tensor_key(name, RULES)
             array = new[key]
             for axis in reversed(range(len(key.functions))):
                 array = xp.take(array, l + 1 if key.functions[axis] else 0, axis=axis)

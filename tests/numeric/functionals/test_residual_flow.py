@@ -26,7 +26,7 @@ SKIPS = (0.8, 1.1)
 @pytest.fixture(scope="module")
 def shifted():
     """A smooth activation that is neither odd nor even."""
-    return flow("sin(z + 1)", X, depth=4, width=16, skip=SKIPS, tensors=SEVEN, **H)
+    return flow("sin(z + 1)", X, depth=4, width=16, skip=SKIPS, tensors=[*SEVEN, "V3", "D3"], **H)
 
 
 def test_every_tensor_is_the_twins(shifted):
@@ -39,6 +39,18 @@ def test_every_tensor_is_the_twins(shifted):
             size = max(np.abs(array).max(), 1e-3)
             for i in np.ndindex(*array.shape):
                 assert abs(array[i] - twin.tensor(name, layer, *i)) < 1e-8 * size, (layer, name, i)
+
+
+def test_three_legs_of_an_activation_that_is_not_odd(shifted):
+    """n Cov(z, z z) and n Cov(z, H) of two neurons: the twin's at the layers with a skip, nothing at the output."""
+    twin = Twin(lambda z: jnp.sin(z + 1), X, (0.0, *SKIPS, 0.0), **H)
+    for layer in (2, 3):
+        V, D = (np.asarray(shifted.layer(layer)[name]) for name in ("V3", "D3"))
+        assert np.abs(V).max() > 0.02 and np.abs(D).max() > 0.02
+        for a, b, c in np.ndindex(2, 2, 2):
+            z, zz = (((a, -1),), layer), (tuple(sorted(((b, -1), (c, -1)))), layer)
+            assert abs(V[a, b, c] - twin.C2(layer, z, zz)) < 1e-8 and abs(D[a, b, c] - twin.D(layer, z, b, c)) < 1e-8
+    assert np.abs(shifted.V3).max() == 0 and np.abs(shifted.D3).max() == 0
 
 
 @pytest.mark.slow
