@@ -1,5 +1,6 @@
 """Certificates of critical points, re-checked by an independent evaluation of signs."""
 
+import re
 import subprocess
 import sys
 from fractions import Fraction
@@ -12,7 +13,8 @@ pytest.importorskip("flint")
 from checker import check_point, z
 
 import derive
-from derive.activations import BUILTIN
+from derive.activations import BUILTIN, enclosure
+from derive.reports.proof import proved
 
 GELU = [z * (1 + sp.erf(z / sp.sqrt(2))) / 2]
 SWISH = [z / (1 + sp.exp(-z))]
@@ -47,6 +49,22 @@ def test_agrees_with_criticality(name):
     for mine, theirs in zip(found["points"], known["points"]):
         low, high = map(Fraction, mine["C_W"])
         assert low <= Fraction(theirs["C_W"]["exact"]) <= high
+
+
+def test_reports_have_the_intervals():
+    """The "Proved" lines: what was shown, and the ends of K*, C_W, C_b, with (3 + sqrt(17))/2 between the first two."""
+    first, second = (line.text for line in proved(derive.activation("gelu")))
+    assert first.startswith("Proved: ") and "one zero of <s s''>" in first
+    low, high = map(Fraction, re.findall(r"\[([\d.]+), ([\d.]+)\]", second)[0])
+    assert low < Fraction(str(((3 + sp.sqrt(17)) / 2).evalf(40))) < high
+    assert high - low < low / 10**13
+    assert len(re.findall(r"\[", second)) == 3
+
+
+def test_reports_say_why_nothing_is_proved(monkeypatch):
+    monkeypatch.setattr(enclosure, "flint", None)
+    (line,) = proved(derive.activation("gelu"))
+    assert line.text.startswith("Not proved: Certificates need FLINT")
 
 
 def test_digits_are_checked():
