@@ -1,11 +1,12 @@
 """Any bracket as a number to any precision, with an error that is met.
 
-Integrals of one to four variables are enclosed by ball arithmetic (`balls`, `common_factors`): their error is proved.
-What balls cannot do in time (five labels, labels close to perfectly correlated), and everything where FLINT is not
-installed, is nested quadrature whose error is an estimate: working precision is chosen from the cancellation that is
-seen, in the activation's own formula (small K), between the two signs of the integrand, and between the terms of a
-bracket with delta functions; the answer then has the requested number of significant digits. A bracket that is zero by
-symmetry is exactly zero; one that vanishes otherwise is reported as zero with an absolute error.
+Integrals of one, three and four variables, and of two with kinks, are enclosed by ball arithmetic (`balls`,
+`common_factors`): their error is proved. Where nested quadrature is faster (two smooth labels, labels close to
+perfectly correlated), for five labels, and where FLINT is not installed, the error is quadrature's estimate. Its
+working precision is chosen from the cancellation that is seen: in the activation's own formula (small K), between the
+two signs of the integrand, and between the terms of a bracket with delta functions; the answer then has the requested
+number of significant digits. A bracket that is zero by symmetry is exactly zero; one that vanishes otherwise is
+reported as zero with an absolute error.
 """
 
 from __future__ import annotations
@@ -107,6 +108,8 @@ def _enclosed(terms: list[GaussianIntegral], digits: int) -> Evaluation | None:
         return None
     try:
         most = max(len(t.factors) for t in terms)
+        if most == 2 and not any(f.knots for t in terms for f in t.factors):
+            return None  # two smooth labels: nested trapezoids are faster
         total = terms_ball(terms, digits, PATIENCE.get(most, 0.0))
     except DivergentExpectation:
         raise
