@@ -143,7 +143,6 @@ def test_what_cannot_be_sampled_is_refused_in_a_sentence(small):
     nan = np.where(X > 0, np.nan, X)
     for make, words in (
         (lambda: ask(small, relative_error=0), "above 0"),
-        (lambda: ask(small, steps=3), "no option steps"),
         (lambda: ask(small, dtype="float16"), "float32 or float64"),
         (lambda: predict(kernels, y, train, method="fast"), "method is one of"),
         (lambda: predict(full, y, train, seconds=3), "add method='sampled'"),
