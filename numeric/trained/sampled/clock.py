@@ -9,8 +9,8 @@ import numpy as np
 from numeric.generated.training import WEIGHTS
 from numeric.trained.sampled.times import Evolution, Mixture, Moment, Nodes, Weight, letters
 
-INSTANT = ("force", "response")
-"""Weights of the NTK's fluctuations, which an algorithm with the network's own NTK has met with after one step."""
+INSTANT = ("response",)
+"""Weights of the NTK's fluctuations that an algorithm with the network's own NTK has met with after one step."""
 
 
 @dataclass(frozen=True)
