@@ -60,7 +60,7 @@ def plain(params: Any, X: jax.Array, every: int = 1) -> tuple[np.ndarray, float]
         rows = max(1, min(length, int(PART / (8 * size * max(1, leaf.size // length)))))
         for start in range(0, length, rows):
             number += 1
-            if number % every:
+            if (number - 1) % every:
                 continue
             own = slice(start, min(start + rows, length))
             done += (own.stop - own.start) * leaf.size // length
