@@ -14,7 +14,9 @@ from numeric import flow
 
 DATA = Path(__file__).parents[2] / "data" / "sampled"
 STORED = sorted(p for p in DATA.glob("residual-*.json") if "differentials" not in p.stem)
+DIFFERENTIALS = sorted(DATA.glob("residual-differentials-*.json"))
 SEVEN = ["V", "G1", "D", "F", "H1", "A", "B"]
+WITH_DIFFERENTIALS = ["P", "Q", "R", "S", "T", "U"]
 ACTIVATIONS = {
     "tanh": (np.tanh, lambda z: 1 / np.cosh(z) ** 2, lambda z: -2 * np.tanh(z) / np.cosh(z) ** 2),
     "gelu": (
@@ -29,24 +31,25 @@ def read(path):
     return json.loads(path.read_text())
 
 
-def theory(record):
-    """The seven tensors at the output."""
+def theory(record, tensors=SEVEN):
+    """The tensors at the output."""
     return flow(
         record["activation"],
         record["X"],
         depth=record["depth"],
         width=64,
         skip=record["skip"],
-        tensors=SEVEN,
+        tensors=tensors,
         tolerance=1e-7,
         **record["hyperparameters"],
     )
 
 
-def compare(record, f):
-    assert np.abs(np.asarray(f.K) - record["K"]).max() < 1e-10
-    assert np.abs(np.asarray(f.Theta) - record["Theta"]).max() < 1e-10
-    for name in SEVEN:
+def compare(record, f, tensors=SEVEN):
+    if "K" in record:
+        assert np.abs(np.asarray(f.K) - record["K"]).max() < 1e-10
+        assert np.abs(np.asarray(f.Theta) - record["Theta"]).max() < 1e-10
+    for name in tensors:
         stored = record["tensors"][name]
         value, error = np.array(stored["value"]), np.array(stored["standard_error"])
         ours = np.asarray(getattr(f, name))
@@ -60,6 +63,24 @@ def compare(record, f):
 def test_every_stored_network(path):
     record = read(path)
     compare(record, theory(record))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", DIFFERENTIALS, ids=lambda p: p.stem)
+def test_dntk_and_ddntks(path):
+    """P, Q, R, S, T, U, and with them V, D, A, F, B again, by samples that share nothing with those of the seven."""
+    record = read(path)
+    names = list(record["tensors"])
+    assert set(WITH_DIFFERENTIALS) < set(names)
+    compare(record, theory(record, names), names)
+
+
+def test_dntk_and_ddntks_are_known_well_enough_to_judge():
+    """Relative to the largest entry, the standard errors of all stored tensors with differentials."""
+    assert DIFFERENTIALS
+    for path in DIFFERENTIALS:
+        for tensor, stored in read(path)["tensors"].items():
+            assert np.max(stored["standard_error"]) < 0.2 * np.abs(stored["value"]).max(), (path.stem, tensor)
 
 
 @pytest.mark.parametrize("name", ["tanh-0.8-4", "gelu-1.0-8"])
