@@ -76,10 +76,11 @@ def test_dntk_and_ddntks(path):
 
 
 def test_dntk_and_ddntks_are_known_well_enough_to_judge():
-    """Relative to the largest entry, the standard errors of all stored tensors with differentials."""
+    """Relative to the largest entry: at most 20 per cent."""
     assert DIFFERENTIALS
     for path in DIFFERENTIALS:
-        for tensor, stored in read(path)["tensors"].items():
+        for tensor in WITH_DIFFERENTIALS:
+            stored = read(path)["tensors"][tensor]
             assert np.max(stored["standard_error"]) < 0.2 * np.abs(stored["value"]).max(), (path.stem, tensor)
 
 
