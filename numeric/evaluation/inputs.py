@@ -139,9 +139,10 @@ def read_skip(skip: Any, depth: int, widths: tuple[int, ...], dtype: Any) -> jax
     given = skip if traced else _real(skip)
     if given is None or (not traced and not np.isfinite(given).all()):
         raise NumericError(f"skip is a number, or {steps} numbers, one for each step between hidden layers.")
-    array = jnp.asarray(given, dtype)
+    xp: Any = jnp if traced else np  # numbers that are known stay on the host, under jit too
+    array = xp.asarray(given, dtype)
     if array.shape == ():
-        array = jnp.full(steps, array)
+        array = xp.full(steps, array)
     elif array.shape == (depth,) and depth > 1:
         if not traced and (given[0] or given[-1]):
             raise NumericError("The first and the last layer have no skip: their entries of skip are 0.")
@@ -159,4 +160,4 @@ def read_skip(skip: Any, depth: int, widths: tuple[int, ...], dtype: Any) -> jax
                 f"A skip joins layers of equal width; hidden layers {number + 1} and {number + 2} have {below} and "
                 f"{above} neurons."
             )
-    return jnp.concatenate([jnp.zeros(1, dtype), array, jnp.zeros(1, dtype)])
+    return jnp.concatenate([jnp.zeros(1, dtype), jnp.asarray(array), jnp.zeros(1, dtype)])
