@@ -49,6 +49,9 @@ def identically_zero(expression: sp.Expr, around: sp.Expr = sp.S.Zero) -> bool:
     return True
 
 
+UNDEFINED = (sp.zoo, sp.nan, sp.oo, -sp.oo)
+
+
 def split(expression: sp.Expr) -> tuple[tuple[sp.Expr, ...], tuple[sp.Expr, ...]]:
     """(kinks, pieces): exact increasing kinks k_1 < ... < k_n and the n + 1 analytic expressions between them.
 
@@ -62,7 +65,8 @@ def split(expression: sp.Expr) -> tuple[tuple[sp.Expr, ...], tuple[sp.Expr, ...]
     kinks: list[sp.Expr] = []
     merged = [pieces[0]]
     for border, piece in zip(borders, pieces[1:]):
-        if piece != merged[-1] and not identically_zero(piece - merged[-1], border):
+        undefined = piece.has(*UNDEFINED) or merged[-1].has(*UNDEFINED)  # whose difference from anything is no number
+        if piece != merged[-1] and (undefined or not identically_zero(piece - merged[-1], border)):
             kinks.append(border)
             merged.append(piece)
     return tuple(kinks), tuple(merged)

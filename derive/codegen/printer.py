@@ -57,7 +57,12 @@ _ADD, _MUL, _POW, _ATOM = range(4)
 
 def number(value: sp.Expr) -> str:
     """A number as Python source: whole ones as they are, others as the nearest float64."""
-    return str(int(value)) if value.is_Integer else repr(float(sp.N(value, 30)))
+    return whole(int(value)) if value.is_Integer else repr(float(sp.N(value, 30)))
+
+
+def whole(value: int) -> str:
+    """A whole number; as a floating-point one where int64 does not hold it."""
+    return str(value) if abs(value) < 2**53 else repr(float(value))
 
 
 class Printer:
@@ -121,7 +126,7 @@ class Printer:
         if not constant.is_Rational or under >= 10**4:
             head, under = [repr(float(sp.N(constant, 30)))], 1
         else:
-            head = [str(over)] if over != 1 or not above else []
+            head = [whole(int(over))] if over != 1 or not above else []
         if under & (under - 1) == 0 and under > 1 and under <= 2**10 and head:
             head, under = [repr(over / under)], 1
         texts = [*head, *(self._at(a, _POW if a.is_Pow else _MUL + 1) for a in above)]

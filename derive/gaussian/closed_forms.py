@@ -59,7 +59,10 @@ def _exact(bracket: Bracket, activation: Any, K: Covariance) -> sp.Expr | None:
 
 def _integrate(integral: GaussianIntegral) -> sp.Expr:
     total = sp.S.Zero
-    for terms in cartesian(*(elementary_terms(f) for f in integral.factors)):
+    products = list(cartesian(*(elementary_terms(f) for f in integral.factors)))
+    if len(products) > 1 and any(t.beta.is_negative for terms in products for t in terms):
+        raise NoClosedForm  # exp(z^2) erfc(|z|): the terms diverge one by one, at large K at least, and not their sum
+    for terms in products:
         coefficient = integral.coefficient * sp.Mul(*(t.coefficient for t in terms))
         total += distribute(coefficient * _elementary(terms, integral.mean, integral.covariance))
     return total

@@ -209,7 +209,9 @@ def _notes(
     eta: float | None,
     rules: Mapping[str, object],
 ) -> tuple[str, ...]:
-    notes = []
+    from numeric.evaluation.validity import first_order
+
+    notes: list[str] = []
     if rescale:
         notes.append(
             "Targets multiplied with sqrt(K^(L)/K^(1)) at each depth, PDLT (∞.26); losses of targets as given."
@@ -219,9 +221,7 @@ def _notes(
     for name, entries in studies.items():
         for entry in entries:
             for rule, change in entry.finite.items():
-                if width is not None and abs(change.total) / width > 0.25 * entry.total:
-                    notes.append(
-                        f"Warning: {name}, depth {entry.depth}, {rule}: at width {width} the order 1/n is "
-                        f"{abs(change.total) / width / entry.total:.2g} of the loss, so that the next is not small."
-                    )
+                if width is not None:
+                    share = abs(change.total) / width / max(entry.total, 1e-300)
+                    notes += first_order(f"the loss ({name}, depth {entry.depth}, {rule})", share, width)
     return tuple(notes)

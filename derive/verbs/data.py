@@ -31,8 +31,6 @@ TOLERANCE = 1e-8
 
 Numbers = list
 """Nested lists of numbers: an array as data."""
-LARGE = 0.25
-"""Corrections of this share of the prediction's own size are not small any more."""
 MEMORY = 4.0
 """Gigabytes within which "auto" forms the tensors; it samples where they need more."""
 METHODS = ("auto", "exact", "sampled")
@@ -232,14 +230,8 @@ def predict(
     notes = [f"{activation}: {', '.join(shown)}"]
     if lambda_b is None or lambda_W is None:
         notes.append("learning rates by the equivalence principle: every layer contributes the same to the output NTK")
+    spread = p.covariance.tolist() if covariance and not sampled else None  # before the notes, which look at it
     notes += [note for note in p.notes if not (infinite and note.startswith("finite"))]
-    if not infinite and p.correction_size > LARGE:
-        enough = int(np.ceil((width or 1) * p.correction_size / 0.1))
-        notes.append(
-            f"Warning: the corrections of order 1/n reach {p.correction_size:.2g} of the prediction's size, so that "
-            f"the next order is not small either; a width of about {enough} would "
-            "bring them to a tenth."
-        )
     found = PredictionTable(
         targets,
         None if infinite else p.mean.tolist(),
@@ -248,7 +240,7 @@ def predict(
         {name: value.tolist() for name, value in parts.items()},
         tuple(notes),
         None if times is None else times[0] if len(times) == 1 else times,
-        p.covariance.tolist() if covariance and not sampled else None,
+        spread,
         p.ntk_change.tolist() if ntk else None,
         _losses(p, read.test_targets, infinite) if loss else None,
         _sampled_errors(p, covariance) if sampled else None,

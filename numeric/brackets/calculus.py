@@ -109,7 +109,8 @@ class PairQuestion:
 class QuadrupleQuestion:
     """Four-point brackets of these patterns for a stack of kernels (layers, N, N), to a tolerance.
 
-    `avoid` asks for another route than that of `QuadruplePlan.conditioned_on`, where there is one.
+    `avoid` asks for another route than that of `QuadruplePlan.conditioned_on`, where there is one; `finer` for smaller
+    steps than the tolerance needs, so that a second evaluation never has the steps of the first.
     """
 
     K: np.ndarray
@@ -117,6 +118,7 @@ class QuadrupleQuestion:
     tolerance: float
     variance: float
     avoid: np.ndarray | None = None
+    finer: bool = False
 
     @property
     def size(self) -> int:

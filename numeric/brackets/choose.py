@@ -59,14 +59,16 @@ def make_quadruple_plan(
     tolerance: float = 1e-9,
     margin: float = 1.0,
     avoid: np.ndarray | None = None,
+    finer: bool = False,
 ) -> QuadruplePlan:
     """Plan the four-point brackets for a concrete kernel (N, N), or a stack of kernels that shall share one plan.
 
-    `avoid` (see `QuadruplePlan.conditioned_on`) asks for other pairs to condition on than another plan's.
+    `avoid` (see `QuadruplePlan.conditioned_on`) asks for other pairs to condition on than another plan's, `finer` for
+    smaller steps than the tolerance needs.
     """
     K = check_kernel(K)
     variance = max(float(np.max(np.diagonal(K, axis1=1, axis2=2))) * margin, 1e-300)
-    question = QuadrupleQuestion(K, tuple(patterns), tolerance, variance, avoid)
+    question = QuadrupleQuestion(K, tuple(patterns), tolerance, variance, avoid, finer)
     for calculus in (functions.calculus, *GENERIC):
         plan = calculus.plan_quadruples(functions, question)
         if plan is not None:

@@ -7,7 +7,7 @@ and the unique quadruples; the new tensors are written in place.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 import jax
@@ -48,8 +48,13 @@ def layer_step(
     rows: int,
     mesh: Mesh | None = None,
     tick: Tick = lambda part: None,
+    roundings: Sequence[Callable[[jax.Array], jax.Array]] = (),
 ) -> Tensors:
-    """All tensors of the next layer, `rows` rows of the four-point ones at a time; `tick` hears of each part done."""
+    """All tensors of the next layer, `rows` rows of the four-point ones at a time; `tick` hears of each part done.
+
+    With `roundings` of the four-point brackets, the largest value of each entry that they lead to (where all rows are
+    computed at once; in blocks, of the first).
+    """
     pairs, quads = needed(table.steps, names)
     program = _brackets(functions, pairs, quads, mesh)
     if mesh is None:
@@ -57,10 +62,13 @@ def layer_step(
     else:
         two, four = local(program(*everywhere((split(plan, mesh.size), tensors["K"]), mesh)))
     size = tensors["K"].shape[0]
+    moved = [four] if four is None or not roundings else [rounded(four) for rounded in roundings]
     if four is None or rows >= size:
-        new = _whole(table, names, quads)(values, tensors, two, four)
+        whole = _whole(table, names, quads)
+        found = [whole(values, tensors, two, variant) for variant in moved]
         tick(1.0)
-        return new
+        return {name: jnp.stack([new[name] for new in found]).max(axis=0) for name in names} if found[1:] else found[0]
+    four = moved[0]
     flat = tuple(name for name in names if table.steps[name].rank != 4)
     large = tuple(name for name in names if table.steps[name].rank == 4)
     out = {name: jnp.zeros_like(tensors[name]) for name in large}

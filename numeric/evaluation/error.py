@@ -3,7 +3,9 @@
 The recursions close on any subset of the inputs, so a flow of a few of them costs little and shows the errors of their
 entries, carried through all layers. The few are those that are hardest to integrate, and random ones. Every rule of the
 second evaluation differs from the first one's, also where both are as fine as their tolerance can ask, and every
-tensor of every layer is moved by a few units in its last place: what rounding does to the result shows as well.
+tensor of every layer and every four-point bracket is moved by a few units in its last place: what rounding does to the
+result shows as well. Where brackets nearly cancel (A of small inputs) that is all there is, so that brackets are moved
+up and down and the largest outcome is taken: rounding must not agree with itself by chance.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import Any, cast
 
 import jax
@@ -38,6 +41,7 @@ FINER, FINEST = 1e-2, 1e-14
 SAFETY = 3.0  # on the largest difference that was seen, if all inputs were compared
 SAMPLED = 10.0  # if only some were: the others' entries have been seen to be worse by 3.4
 ROUNDING = 8.0  # units in the last place by which the second evaluation's tensors are moved at every layer
+BRACKETS = 4.0  # units by which its four-point brackets are: what cancels within a layer is left of numbers with these
 LONG = 300  # layers from which the second evaluation of closed forms is one compiled loop, without that
 LOOSE = 1e-9  # the second evaluation's tolerance is at least so small
 SAMPLE = 20000  # quadruples among which the hardest one is sought
@@ -90,6 +94,12 @@ def estimate(run: Run, X: jax.Array, output: Tensors, plans: Sequence[Plan]) -> 
     return errors
 
 
+def _moved(x: Any, units: float, phase: float = 0.0) -> Any:
+    """Every number moved by some units in its last place; equal numbers stay equal, so that duplicates stay such."""
+    mantissa, exponent = np.frexp(np.asarray(x))
+    return x * (1 + units * np.finfo(x.dtype).eps * np.sin(12345.678 * mantissa + exponent + phase))
+
+
 class _Second(Run):
     """A run that conditions on other pairs than those to `avoid` (options of the sorted quadruples), with finer rules
     and rounding of its own.
@@ -97,12 +107,13 @@ class _Second(Run):
 
     avoid: np.ndarray | None = None
     finer = True
+    roundings = tuple(partial(_moved, units=BRACKETS, phase=k * np.pi / 2) for k in range(4))  # each sign, each number
 
     def in_one_loop(self, tensors: Tensors) -> tuple[Tensors, tuple[Plan, ...]] | None:
         return super().in_one_loop(tensors) if self.depth > LONG else None
 
     def step(self, plan: Plan, layer: int, tensors: Tensors, tick: Tick = lambda part: None) -> Tensors:
-        return _moved(super().step(plan, layer, tensors, tick))
+        return {name: _moved(x, ROUNDING) for name, x in super().step(plan, layer, tensors, tick).items()}
 
     def plan(self, kernels: np.ndarray, layer: int) -> Plan:
         if not self.quads or self.avoid is None:
@@ -111,20 +122,10 @@ class _Second(Run):
         plan = choose(self.functions, kernels, self.pairs, (), self.tolerance)
         patterns = self.quads
         try:
-            four = make_quadruple_plan(self.functions, kernels, patterns, self.tolerance, avoid=self.avoid)
+            four = make_quadruple_plan(self.functions, kernels, patterns, self.tolerance, avoid=self.avoid, finer=True)
         except NumericError:  # other pairs are no good here: finer rules on the same ones
-            four = make_quadruple_plan(self.functions, kernels, patterns, self.tolerance)
+            four = make_quadruple_plan(self.functions, kernels, patterns, self.tolerance, finer=True)
         return replace(plan, pairs=plan.pairs.refined(), quadruples=four)
-
-
-def _moved(tensors: Tensors) -> Tensors:
-    """Every number moved by some units in its last place; equal numbers stay equal, so that duplicates stay such."""
-
-    def moved(x: Any) -> Any:
-        mantissa, exponent = np.frexp(np.asarray(x))
-        return x * (1 + ROUNDING * np.finfo(x.dtype).eps * np.sin(12345.678 * mantissa + exponent))
-
-    return {name: moved(x) for name, x in tensors.items()}
 
 
 def hardest_inputs(X: np.ndarray, K: np.ndarray, plan: QuadruplePlan | None, count: int = INPUTS) -> np.ndarray:

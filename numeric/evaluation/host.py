@@ -6,7 +6,7 @@ is compiled by itself.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, cast
 
@@ -39,19 +39,31 @@ def on_host(K: Any) -> bool:
 
 
 def host_step(
-    functions: Functions, steps: Steps, names: tuple[str, ...], plan: Plan, values: Any, tensors: Mapping[str, Any]
+    functions: Functions,
+    steps: Steps,
+    names: tuple[str, ...],
+    plan: Plan,
+    values: Any,
+    tensors: Mapping[str, Any],
+    roundings: Sequence[Callable[[Any], Any]] = (),
 ) -> Any:
-    """All tensors of the next layer, as NumPy arrays; `values` are NumPy's numbers."""
+    """All tensors of the next layer, as NumPy arrays; `values` are NumPy's numbers.
+
+    With `roundings` of the four-point brackets, the largest value of each entry that they lead to.
+    """
     pairs, quads = needed(steps, names)
     below: dict[str, Any] = {name: np.asarray(x) for name, x in tensors.items()}
     with np.errstate(all="ignore"):  # what is not finite is found by the flow's own check
         two = _pairs(functions, plan, below["K"], pairs)
         four = _quadruples(functions, plan, below["K"], quads) if quads else {}
-        out = {}
-        for name in names:
-            rank = steps[name].rank
-            s, m, t = views(two, rank), views(four, rank), views(below, rank)
-            out[name] = np.asarray(steps[name].advance(values, s, m, t))
+        out: dict[str, Any] = {}
+        for rounded in roundings or [lambda four: four]:
+            moved = {pattern: rounded(value) for pattern, value in four.items()}
+            for name in names:
+                rank = steps[name].rank
+                s, m, t = views(two, rank), views(moved, rank), views(below, rank)
+                new = np.asarray(steps[name].advance(values, s, m, t))
+                out[name] = np.maximum(out[name], new) if name in out else new
     return out
 
 

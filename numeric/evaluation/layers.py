@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 import jax
@@ -29,6 +29,7 @@ class Run:
     """What stays the same from layer to layer; `finer` asks for finer rules where those do not follow a tolerance."""
 
     finer = False
+    roundings: Sequence[Callable[[Any], Any]] = ()  # of four-point brackets: a second evaluation moves them
 
     def __init__(
         self,
@@ -130,10 +131,13 @@ class Run:
         """One compiled layer step, on one device or on the mesh."""
         if self.mesh is None and on_host(tensors["K"]):
             tick(1.0)
-            return host_step(self.functions, self.steps, self.names, plan, self.numbers(layer), tensors)
+            numbers = self.numbers(layer)
+            return host_step(self.functions, self.steps, self.names, plan, numbers, tensors, self.roundings)
         rows = tensors["K"].shape[0] if self.rows is None else self.rows
         table, values = Table(self.steps), self.values(layer)
-        return layer_step(self.functions, table, self.names, plan, values, tensors, rows, self.mesh, tick)
+        return layer_step(
+            self.functions, table, self.names, plan, values, tensors, rows, self.mesh, tick, self.roundings
+        )
 
     def plan(self, kernels: np.ndarray, layer: int) -> Plan:
         """A plan for one kernel, or for a stack of them that ends at the layer below this one."""

@@ -15,6 +15,7 @@ from numeric.brackets import Plan
 from numeric.errors import MissingTensor, NumericError
 from numeric.evaluation.inputs import Parameters
 from numeric.evaluation.storage import State, arrays, read, restore, save
+from numeric.evaluation.validity import flow_notes
 from numeric.shapes import FourPoint, Kernel, Tensor
 
 if TYPE_CHECKING:
@@ -147,6 +148,20 @@ class Flow(Tabular, Tensors):
                 )
             self.known_error = self._estimate()
         return self.known_error
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Warnings: where the order 1/n at the output is not small against the leading one, so that it says little.
+
+        >>> from numeric import flow
+        >>> wide, narrow = (flow("relu", [[1.0, 0.3]], depth=8, width=n, tensors="V") for n in (400, 20))
+        >>> wide.notes, narrow.notes[0][:72]
+        ((), "Warning: at width 20 the order 1/n of the output's statistics (V/(n K^2)")
+        """
+        width = self.widths[-1]
+        if width is None or self.depth not in self._layers:
+            return ()
+        return flow_notes({name: np.asarray(x) for name, x in self._layers[self.depth].items()}, float(width))
 
     @property
     def kept(self) -> dict[int, Mapping[str, jax.Array]]:

@@ -20,6 +20,7 @@ import numpy as np
 
 from numeric.errors import NumericError
 from numeric.evaluation.results import Flow
+from numeric.evaluation.validity import first_order
 from numeric.given import finite, whole
 from numeric.trained.algorithms import Algorithm, DivergentTraining
 from numeric.trained.infinite import kernel_prediction
@@ -336,6 +337,10 @@ class _Averages:
         for name, x in coefficients.items():
             if not np.isfinite(x).all() or not np.isfinite(infinite[name]).all():
                 raise DivergentTraining("Training leaves the range of floating-point numbers: take a smaller rate.")
+        for name, leading in infinite.items():
+            size = float(np.abs(leading).max(initial=0.0))
+            share = float(np.abs(coefficients[name]).max(initial=0.0)) / width / size if size > 0 else 0.0
+            notes += first_order(f"the {name.replace('_', ' ')}", share, width)
         return LossPrediction(
             width, test, infinite, coefficients, parts, part_errors, infinite_errors, coefficient_errors, steps, notes
         )

@@ -19,11 +19,12 @@ from numpy.typing import ArrayLike
 from derive.tables import Tabular
 from numeric.errors import NumericError
 from numeric.evaluation.results import Flow
+from numeric.evaluation.validity import first_order
 from numeric.generated.training import PARTS
 from numeric.given import stays_finite
 from numeric.shapes import Covariance, Means, OutputCovariance
 from numeric.trained.algorithms import Algorithm, GradientFlow
-from numeric.trained.error import FINITE, INFINITE, checked, prediction_error
+from numeric.trained.error import FINITE, INFINITE, UnreliablePrediction, checked, prediction_error
 from numeric.trained.finite import FiniteWidth
 from numeric.trained.infinite import KernelPrediction, kernel_prediction
 from numeric.trained.projectors import Projectors
@@ -74,9 +75,12 @@ class Prediction(Tabular):
         """n_{L-1}, the last hidden layer's width: what the finite-width tensors of the output layer are divided by."""
         return float(self.flow.width)
 
-    @cached_property
+    @property
     def notes(self) -> tuple[str, ...]:
-        """What the numbers rest on, in words."""
+        """What the numbers rest on, in words; warnings where the order 1/n is not small or its digits are lost.
+
+        The mean is looked at; the covariance only if it has been asked for.
+        """
         until = "" if self.time is None else f" until {'time' if self.algorithm.continuous else 'step'} {self.time}"
         penalty = f" and a ridge of {self.kernel.ridge:g}" if self.kernel.ridge else ""
         notes = [f"trained with {self.algorithm}{penalty}{until}"]
@@ -84,7 +88,20 @@ class Prediction(Tabular):
             notes.append(f"finite width: first order in 1/n, n = {self.width:g}")
         if self.kernel.modes.dropped:
             notes.append(f"{self.kernel.modes.dropped} modes of the training NTK were left untrained (rcond)")
-        return tuple(notes)
+        return (*notes, *self.warnings)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Where an assumption behind the order 1/n fails; the covariance's counts once it has been asked for."""
+        if not self.has_finite_width:
+            return ()
+        try:
+            found = first_order("the mean", self.correction_size, self.width)
+        except UnreliablePrediction as refusal:
+            found = (f"Warning: {refusal}",)
+        if "covariance" in self.__dict__:
+            found += first_order("the covariance", self.covariance_correction_size, self.width)
+        return found
 
     @cached_property
     def mean_infinite(self) -> Means:
@@ -147,6 +164,16 @@ class Prediction(Tabular):
         variance = np.diagonal(self.covariance_infinite, axis1=-2, axis2=-1)
         size = np.sqrt(np.mean(self.mean_infinite**2) + np.mean(np.maximum(variance, 0.0)))
         return float(np.max(np.abs(self.mean - self.mean_infinite)) / size) if size > 0 else 0.0
+
+    @cached_property
+    def covariance_correction_size(self) -> float:
+        """The largest 1/n correction of a variance as a share of the largest variance of its time and output."""
+        variance = np.diagonal(self.covariance, axis1=-2, axis2=-1)
+        infinite = np.diagonal(self.covariance_infinite, axis1=-2, axis2=-1)
+        if self.kernel.y.ndim > 1:
+            variance = np.moveaxis(np.diagonal(variance, axis1=-3, axis2=-2), -1, 0)
+        size = float(np.max(infinite, initial=0.0))
+        return float(np.max(np.abs(variance - infinite), initial=0.0)) / size if size > 0 else 0.0
 
     @cached_property
     def covariance(self) -> OutputCovariance:

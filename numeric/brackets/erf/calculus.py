@@ -130,3 +130,6 @@ class ErfQuadruples(QuadruplePlan):
         return each_quadruple(
             lambda piece: module_of(K).stack(stein_brackets(self.form, components, piece, *rule)), K, self.size
         )
+
+    def rounding(self, variance: float) -> float:
+        return 1 + self.form[2] ** 2 * variance  # steep ones, of large inputs, are steps: their terms cancel

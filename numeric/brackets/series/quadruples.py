@@ -23,6 +23,7 @@ from numeric.brackets.series.conditioning import POSITIONS, Geometry, choose_oth
 from numeric.brackets.series.lengths import LONGEST, series_lengths, term_sizes
 
 LARGE = 4.0  # variance from which nested quadrature may be cheaper
+FINER = 0.8  # on every step of a second evaluation
 SHORT = 96  # terms that are looked at first; measuring as many as LONGEST takes a second
 ENOUGH = 0.75  # the part of them that a series may need: the others show that what comes beyond is small
 DEARER = 10.0  # series share their work among quadruples and layers, and the guess at their cost is a high one
@@ -94,6 +95,8 @@ def plan_conditioned(functions: Functions, question: QuadrupleQuestion) -> Condi
     couples = sorted({pair for p in patterns for pair in combinations(p, 2)})
     apart = converged_step(functions, couples, variance, 0.3 * tolerance)
     smooth = converged_step(functions, [(k,) for k in orders], variance, 0.3 * tolerance, shift=0.4)
+    if question.finer:  # steps go down by factors, so that two tolerances may well have the same
+        step, apart, smooth = FINER * step, FINER * apart, FINER * smooth
     radius = reach(functions, patterns, variance, 0.1 * tolerance)
     for longest in (SHORT, LONGEST) if variance > 1 else (SHORT,):
         sizes = term_sizes(functions, orders, variance, smooth, longest)

@@ -17,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from numeric.errors import NumericError
+from numeric.evaluation.validity import first_order
 from numeric.generated.training import FIRST, MOMENTS, PARTS
 from numeric.given import finite, stays_finite, whole
 from numeric.trained.algorithms import Algorithm
@@ -271,6 +272,7 @@ class SampledPrediction:
         ]
         if self.kernel.modes.dropped:
             notes.append(f"{self.kernel.modes.dropped} modes of the training NTK were left untrained (rcond)")
+        notes += first_order("the mean", self.correction_size, self.width)
         if self.correction_size > 0.1 and self.time is None:
             notes += [f"the correction is {self.correction_size:.2g} of the prediction", *self.advice.sentences]
         return tuple(notes)

@@ -22,6 +22,8 @@ REFUSED = {
     "sqrt(sign(z))*sinh(z)": "not a finite real number for z < 0",
     "1/sign(relu(z))": "not a finite real number for z < 0",
     "-max(z,z/2)/relu(2*z)": "not a finite real number for z < 0",
+    "1/relu(z)": "not a finite real number for z < 0",
+    "log(relu(z))": "not a finite real number for z < 0",
     "z/(sin(1)^2+cos(1)^2-1)": "which is zero",
     "z*log(sin(1)^2+cos(1)^2-1)": "not a finite real|which is zero|too large or not real",
     "sign(log(z))*z": "log",

@@ -201,3 +201,15 @@ def test_narrow_features_are_not_overlooked(sharpness, centre, kernel):
         variance = mp.mpf(kernel) + mp.mpf(1) / (4 * sharpness)
         wanted = mp.sqrt(mp.pi / (2 * sharpness)) * mp.npdf(mp.mpf(centre), 0, mp.sqrt(variance))
         assert relative(value(parse_bracket("s0 s0"), formula, kernel, 18), wanted) < mp.mpf("1e-18")
+
+
+@pytest.mark.parametrize("kernel", ["0.1", "1", "30"])
+def test_terms_that_diverge_one_by_one(kernel):
+    """exp(z^2) erfc(|z|) is bounded; exp(z^2), the first of its terms, has no expectation beyond K = 1/4."""
+    with mp.workdps(25):
+        s = mp.sqrt(mp.mpf(kernel))
+        wanted = 2 * mp.quad(
+            lambda x: (mp.exp((s * x) ** 2) * mp.erfc(s * x)) ** 2 * mp.npdf(x), [0, 0.01, 0.1, 1, 3, 12]
+        )
+        assert relative(value(parse_bracket("s0 s0"), "exp(z^2)*erfc(abs(z))", kernel, 15), wanted) < mp.mpf("1e-15")
+    assert exact(parse_bracket("s0 s0"), "exp(z^2)*erfc(abs(z))") is None
