@@ -24,12 +24,13 @@ if TYPE_CHECKING:
     from derive.verbs.algorithms import projectors
     from derive.verbs.certificates import certify
     from derive.verbs.data import predict
-    from derive.verbs.depth import asymptotics, criticality, exponents, fixed_points, generalization, starpolation
+    from derive.verbs.depth import asymptotics, criticality, exponents, fixed_points, generalization
     from derive.verbs.design import recommend
     from derive.verbs.equations import forward, recursion
     from derive.verbs.expectation import expect
     from derive.verbs.exploration import explore
     from derive.verbs.files import generate, report
+    from derive.verbs.interpolation import starpolation
     from derive.verbs.kernels import learnability, ntk_study
     from derive.verbs.regression import kernel
     from derive.verbs.scale import scale_study
@@ -61,7 +62,7 @@ _HOMES = {
     "recursion": "derive.verbs.equations",
     "report": "derive.verbs.files",
     "scale_study": "derive.verbs.scale",
-    "starpolation": "derive.verbs.depth",
+    "starpolation": "derive.verbs.interpolation",
 }
 
 __all__ = [

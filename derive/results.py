@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import sympy as sp
 
 from derive import layout, notation
-from derive.layout import Block
+from derive.layout import Block, Table
 from derive.steps import Words, formula, words
 from derive.tables import Row, Tabular
 
@@ -62,3 +62,13 @@ class TableResult(Tabular, Result):
     @abstractmethod
     def rows(self) -> Sequence[Row]:
         """One mapping of column names to values a row."""
+
+
+def table_of(rows: Sequence[Row]) -> tuple[Table, ...]:
+    """Rows as one table, or nothing where there are none."""
+    if not rows:
+        return ()
+    cells = [
+        tuple(f"{v:.6g}" if isinstance(v, float) else "–" if v is None else str(v) for v in r.values()) for r in rows
+    ]
+    return (Table(tuple(rows[0]), tuple(cells)),)

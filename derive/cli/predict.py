@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from derive.cli.output import ask, print_json, shown, terminal
 from derive.cli.parameters import ACTIVATION, DEPTH, OUTPUT_FILE
 
+if TYPE_CHECKING:
+    from rich.table import Table
+
 ALGORITHMS = ("flow", "descent", "schedule", "stochastic", "momentum", "nesterov", "newton", "two-step")
+LOSSES = ("mse", "cross-entropy")
 SHORT = {"H1": "H1", "NTK variance": "ΔNTK", "dNTK": "dNTK", "ddNTK-I": "ddI", "ddNTK-II": "ddII"}
 
 
@@ -44,7 +48,14 @@ SHORT = {"H1": "H1", "NTK variance": "ΔNTK", "dNTK": "dNTK", "ddNTK-I": "ddI", 
 @click.option("--rcond", type=float, help="Leave modes below rcond x the largest eigenvalue untrained.")
 @click.option("--infinite", is_flag=True, help="Infinite width only: no 1/n corrections, any activation, large data.")
 @click.option("--covariance", is_flag=True, help="Also the covariance to order 1/n; sampled: the variances.")
-@click.option("--loss", is_flag=True, help="Also the mean test loss, bias and variance; the test file has the targets.")
+@click.option(
+    "--loss",
+    type=click.Choice(LOSSES),
+    is_flag=False,
+    flag_value="mse",
+    help="Also the mean test loss; the test file has the targets. cross-entropy: networks trained on it, targets are "
+    "probabilities, or one column of labels 0, 1, 2, ... with --time.",
+)
 @click.option("--ntk", is_flag=True, help="Also the mean change of the NTK: representation learning.")
 @click.option(
     "--method",
@@ -81,7 +92,7 @@ def command(
     rcond: float | None,
     infinite: bool,
     covariance: bool,
-    loss: bool,
+    loss: str | None,
     ntk: bool,
     method: str,
     memory: float,
@@ -116,7 +127,7 @@ def command(
         rcond=rcond,
         infinite=infinite,
         covariance=covariance,
-        loss=loss,
+        loss=loss or False,
         ntk=ntk,
         method=method,
         memory=memory,
@@ -133,6 +144,10 @@ def command(
     from rich.table import Table
 
     console = terminal()
+    if "probabilities" in found:
+        console.print(class_table(found, test))
+        tell(found)
+        return
     parts = [part for part in found["parts"] if part != "NTK"]
     times = listed(found.get("time"))
     for place, name in enumerate(target):
@@ -155,10 +170,31 @@ def command(
                 deviation = f"{max(variances[row], 0.0) ** 0.5:.2g}"
                 table.add_row(*first, str(row), mean, cell(found["mean_infinite"], 6), deviation, *own)
         console.print(table)
+    tell(found)
+
+
+def tell(found: dict[str, Any]) -> None:
+    """The test loss, where it was asked for, and the notes."""
+    console = terminal()
     for name, value in found.get("test_loss", {}).items():
         console.print(shown(f"test loss, {name.replace('_', ' ')}: {value:.6g}"))
     for note in found["notes"]:
         console.print(shown(note), style="bold" if note.startswith("Warning") else "dim")
+
+
+def class_table(found: dict[str, Any], test: str) -> Table:
+    """Mean probabilities of the classes, at this width and at infinite width, with standard errors."""
+    from rich.table import Table
+
+    table = Table(title=shown(f"class probabilities on {test}"))
+    for heading in ("row", "class", "mean", "n = ∞", "± draws"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for row, values in enumerate(found["probabilities"]):
+        for k, value in enumerate(values):
+            error = found["standard_error"]["probabilities"][row][k]
+            infinite = found["probabilities_infinite"][row][k]
+            table.add_row(str(row), str(k), f"{value:.4f}", f"{infinite:.4f}", f"{error:.1g}")
+    return table
 
 
 def listed(value: float | Sequence[float] | None) -> list[float]:

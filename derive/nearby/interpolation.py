@@ -28,7 +28,7 @@ from derive.nearby.flow import flow_solution
 from derive.nearby.plateau import Plateau, plateau
 from derive.network.component import Component
 from derive.notation import PSI
-from derive.results import Result
+from derive.results import Result, table_of
 from derive.steps import Words, equal, said, words
 from derive.symbols import K
 
@@ -129,10 +129,21 @@ def interpolation_variance() -> sp.Expr:
 
 
 @dataclass(frozen=True)
+class CurvePoint:
+    """Trained networks of one depth at s: mean and standard deviation, and the mean to second order in the angle."""
+
+    s: float
+    mean: float
+    deviation: float
+    second_order: float
+
+
+@dataclass(frozen=True)
 class Starpolation(Result):
     """Interpolation (0 <= s <= 1) and extrapolation between two nearby training inputs of equal norm.
 
     mean = s y_+ + (1-s) y_- - s(1-s) curvature (y_+ + y_-), curvature = ddTheta_[0]/Theta_00 at the output.
+    `curve` has the numbers of one depth, where it was asked for.
     """
 
     activation: str
@@ -143,9 +154,15 @@ class Starpolation(Result):
     notes: tuple[Words, ...] = ()
     variance: sp.Expr | None = None
     plateau: Plateau | None = None
+    curve: tuple[CurvePoint, ...] = ()
+
+    def rows(self) -> list[dict[str, float]]:
+        """The curve, one row a place; none without a depth."""
+        names = ("s", "mean", "standard_deviation", "mean_to_second_order")
+        return [dict(zip(names, (p.s, p.mean, p.deviation, p.second_order))) for p in self.curve]
 
     def to_json(self) -> dict[str, object]:
-        return {
+        found: dict[str, object] = {
             **({} if self.plateau is None else {"plateau": self.plateau.to_json()}),
             "activation": self.activation,
             "class": self.universality_class,
@@ -156,6 +173,7 @@ class Starpolation(Result):
             "learning_rates": None if self.rates is None else self.rates.rule,
             "notes": [str(note) for note in self.notes],
         }
+        return {**found, "curve": self.rows()} if self.curve else found
 
     def blocks(self) -> tuple[Block, ...]:
         shown: list[Block] = [Equation(rf"\bar z(s x_+ + (1-s) x_-) = {sp.latex(self.mean)}")]
@@ -165,7 +183,7 @@ class Starpolation(Result):
             shown += self.plateau.blocks()
         if self.curvature is not None:
             shown.append(Equation(rf"\delta\delta\Theta_{{[0]}}/\Theta_{{00}} = {self.curvature.latex()}"))
-        return (*shown, *map(Text, self.notes))
+        return (*shown, *table_of(self.rows()), *map(Text, self.notes))
 
 
 def starpolation(

@@ -12,8 +12,8 @@ from derive.design.recommendation import Hyperparameters, plan, width_for
 from derive.errors import DeriveError
 from derive.layout import Block, Text
 from derive.lists import names, whole_numbers
-from derive.results import TableResult
-from derive.verbs.data import make_algorithm, named, table_of
+from derive.results import TableResult, table_of
+from derive.verbs.data import make_algorithm, named
 from derive.verbs.tables import load_data
 
 if TYPE_CHECKING:

@@ -10,10 +10,10 @@ import sympy as sp
 
 from derive.errors import DeriveError
 from derive.layout import Block, Equation, Text
-from derive.results import TableResult
+from derive.results import TableResult, table_of
 from derive.training import table
 from derive.training.projectors import GradientDescent, GradientFlow, NewtonStep, Rule
-from derive.verbs.data import decimals, make_algorithm, table_of
+from derive.verbs.data import decimals, make_algorithm
 
 RULES: dict[str, Rule] = {
     "descent": GradientDescent(),

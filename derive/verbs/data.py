@@ -6,7 +6,7 @@ It needs numbers, so it imports `numeric` (and with it jax) when it is called.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 from derive.activations import activation as read_activation
 from derive.critical import criticality
 from derive.errors import DeriveError
-from derive.layout import Block, Table, Text
+from derive.layout import Block, Text
 from derive.lists import whole_numbers
-from derive.results import TableResult
-from derive.tables import Row
+from derive.results import TableResult, table_of
+from derive.verbs.classes import ClassTable, check_classes, predict_classes
 from derive.verbs.tables import load_data
 from effective_theory.files import check_file, write_file
 
@@ -102,16 +102,6 @@ class PredictionTable(TableResult):
         return (*table_of(self.rows()), *map(Text, self.notes))
 
 
-def table_of(rows: Sequence[Row]) -> tuple[Table, ...]:
-    """Rows as one table, or nothing where there are none."""
-    if not rows:
-        return ()
-    cells = [
-        tuple(f"{v:.6g}" if isinstance(v, float) else "–" if v is None else str(v) for v in r.values()) for r in rows
-    ]
-    return (Table(tuple(rows[0]), tuple(cells)),)
-
-
 def predict(
     data: str | Path,
     test: str | Path,
@@ -132,7 +122,7 @@ def predict(
     ridge: float = 0.0,
     infinite: bool = False,
     covariance: bool = False,
-    loss: bool = False,
+    loss: bool | str = False,
     ntk: bool = False,
     method: str = "auto",
     relative_error: float = 0.05,
@@ -142,11 +132,13 @@ def predict(
     memory: float = MEMORY,
     output: str | Path | None = None,
     plot: str | Path | None = None,
-) -> PredictionTable:
+) -> PredictionTable | ClassTable:
     """Predict networks trained on a CSV file, to the end or to a time: mean with its 1/n corrections, and covariance.
 
     `covariance` and `ntk` add the covariance to order 1/n and the mean change of the NTK; `loss` adds the mean test
     loss per test input, for which the test file has the targets; `output` writes the table as CSV, `plot` a figure.
+    `loss="cross-entropy"` trains on the cross-entropy instead: several targets are probabilities (soft labels), one
+    target holds labels 0, 1, 2, ..., for which training has no end and needs a `time`.
 
     `method="sampled"` estimates the 1/n corrections with standard errors in memory N², until `relative_error` of the
     correction or `seconds` are reached; "exact" forms the tensors, memory N⁴; "auto" is exact where they fit into
@@ -159,7 +151,15 @@ def predict(
     for place in (output, plot, checkpoint):
         if place is not None:
             check_file(place)
-    if loss and read.test_targets is None:
+    if loss not in (False, True, *LOSSES):
+        raise DeriveError(f"The loss is one of {', '.join(LOSSES)}, not {loss!r}.")
+    classes = loss == "cross-entropy"
+    if classes and (infinite or ntk or ridge or rcond is not None or method == "sampled"):
+        raise DeriveError(
+            "Networks trained on the cross-entropy are predicted at finite width from the tensors: leave out "
+            "--infinite, --ntk, --ridge, --rcond and --method sampled."
+        )
+    if loss and not classes and read.test_targets is None:
         raise DeriveError(f"{test} lacks the column {targets[0]!r}: the loss needs the targets of the test inputs.")
     if ridge and not infinite and method == "exact":
         raise DeriveError(
@@ -177,7 +177,7 @@ def predict(
     from numeric.evaluation.flow import fits
 
     many = ridge > 0 or not fits(activation, len(read.inputs), depth, 1e9 * memory)
-    sampled = not infinite and (method == "sampled" or (method == "auto" and many))
+    sampled = not infinite and not classes and (method == "sampled" or (method == "auto" and many))
     if sampled and (ntk or loss):
         raise DeriveError(
             "The loss and the NTK's change to order 1/n are exact only: add --method exact, or leave them out."
@@ -187,6 +187,8 @@ def predict(
     times = None if time is None else decimals(time, "--time")
     if times is not None and len(times) > 1 and loss:
         raise DeriveError("The loss is for one time: give --time one number.")
+    if classes:
+        check_classes(read, rule, None if times is None else times[0])
     wanted = ["K", "Theta"] if infinite or sampled else None
     if not infinite:
         _check_tensors(activation)
@@ -204,6 +206,21 @@ def predict(
         tensors=wanted,
         tolerance=TOLERANCE,
     )
+    own = {name: np.asarray(getattr(f.parameters, name)) for name in ("C_b", "C_W", "lambda_b", "lambda_W")}
+    shown = (f"{name} = {value[0]:.6g}" for name, value in own.items() if np.ptp(value) == 0)
+    notes = [f"{activation}: {', '.join(shown)}"]
+    if lambda_b is None or lambda_W is None:
+        notes.append("learning rates by the equivalence principle: every layer contributes the same to the output NTK")
+    title = f"{activation}, depth {depth}"
+    if classes:
+        table = predict_classes(f, read, targets, rule, None if times is None else times[0], covariance, seed, notes)
+        if output is not None:
+            write_file(Path(output), table.to_csv())
+        if plot is not None:
+            from numeric.studies.figures import class_figure
+
+            class_figure(table.probabilities, table.probabilities_infinite, table.classes, title, Path(plot))
+        return table
     y = np.squeeze(read.targets, axis=1) if len(targets) == 1 else read.targets
     when = None if times is None else times[0] if len(times) == 1 else list(times)
     p: Any
@@ -225,11 +242,6 @@ def predict(
     else:
         p = numeric.predict(f, y, range(read.count), rule, time=when, rcond=rcond, ridge=ridge)
     parts = {"NTK": p.mean_infinite} if infinite else p.parts
-    own = {name: np.asarray(getattr(f.parameters, name)) for name in ("C_b", "C_W", "lambda_b", "lambda_W")}
-    shown = (f"{name} = {value[0]:.6g}" for name, value in own.items() if np.ptp(value) == 0)
-    notes = [f"{activation}: {', '.join(shown)}"]
-    if lambda_b is None or lambda_W is None:
-        notes.append("learning rates by the equivalence principle: every layer contributes the same to the output NTK")
     spread = p.covariance.tolist() if covariance and not sampled else None  # before the notes, which look at it
     notes += [note for note in p.notes if not (infinite and note.startswith("finite"))]
     found = PredictionTable(
@@ -251,7 +263,7 @@ def predict(
     if plot is not None:
         from numeric.studies.figures import prediction_figure
 
-        prediction_figure(p, targets, not infinite, f"{activation}, depth {depth}", Path(plot))
+        prediction_figure(p, targets, not infinite, title, Path(plot), ntk)
     return found
 
 

@@ -1,4 +1,4 @@
-"""`derive.criticality`, `exponents`, `asymptotics`, `generalization`, `starpolation`: large depth."""
+"""`derive.criticality`, `exponents`, `asymptotics`, `generalization`: large depth."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from derive.design.residual_depth import residual_exponents
 from derive.design.residual_growth import ResidualGrowth, residual_growth
 from derive.errors import DeriveError
 from derive.given import Number
-from derive.nearby import Generalization, Starpolation
+from derive.nearby import Generalization
 from derive.verbs.residual import read_skip, with_depth_numbers, with_growth_numbers
 
 Given: TypeAlias = str | sp.Expr | Activation
@@ -130,8 +130,3 @@ def generalization(
     4/L * delta^2
     """
     return nearby.generalization(activation, learning_rates, point, unequal_norms)
-
-
-def starpolation(activation: Given, learning_rates: str = "equivalence", point: int = 0) -> Starpolation:
-    """The mean prediction between two nearby training inputs of equal norm, and its curvature at large depth."""
-    return nearby.starpolation(activation, learning_rates, point)

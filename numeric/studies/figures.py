@@ -19,7 +19,7 @@ from numeric.studies.data_kernel import DataFit
 from numeric.studies.linearization import Summary
 from numeric.studies.scale import ScaleSummary
 from numeric.trained.algorithms import Algorithm
-from numeric.trained.picture import draw_prediction
+from numeric.trained.picture import draw_ntk_change, draw_prediction
 from numeric.trained.prediction import Prediction
 from numeric.trained.projectors import Projectors
 from numeric.trained.signals import Times
@@ -108,12 +108,54 @@ def learnability_figure(
     _save(figure, path)
 
 
-def prediction_figure(p: Prediction, targets: Sequence[str], finite: bool, title: str, path: Path) -> None:
-    """Means of trained networks with the ensemble's spread, one panel a target."""
-    figure = Figure(figsize=(4.5 * len(targets), 4), layout="constrained")
-    for k, (axes, name) in enumerate(zip(np.ravel(figure.subplots(1, len(targets))), targets)):
+def prediction_figure(
+    p: Prediction, targets: Sequence[str], finite: bool, title: str, path: Path, ntk: bool = False
+) -> None:
+    """Means of trained networks with the ensemble's spread, one panel a target; with `ntk` also the NTK's change."""
+    panels = len(targets) + ntk
+    figure = Figure(figsize=(4.5 * panels, 4), layout="constrained")
+    places = np.ravel(figure.subplots(1, panels))
+    for k, (axes, name) in enumerate(zip(places, targets)):
         draw_prediction(p, axes, k, finite).set_ylabel(name)
+    if ntk:
+        draw_ntk_change(p, places[-1])
     figure.suptitle(title)
+    _save(figure, path)
+
+
+def class_figure(
+    probabilities: Sequence[Sequence[float]],
+    infinite: Sequence[Sequence[float]],
+    classes: Sequence[str],
+    title: str,
+    path: Path,
+) -> None:
+    """Class probabilities on the test inputs: infinite width as outlines, to order 1/n as bars."""
+    figure = Figure(figsize=(6.5, 4), layout="constrained")
+    axes, rows, wide = figure.add_subplot(), np.arange(len(probabilities)), 0.8 / len(classes)
+    for k, name in enumerate(classes):
+        at = rows + (k - (len(classes) - 1) / 2) * wide
+        axes.bar(at, [row[k] for row in probabilities], wide, color=f"C{k}", alpha=0.7, label=name)
+        axes.bar(at, [row[k] for row in infinite], wide, fill=False, edgecolor="k", lw=0.8)
+    axes.set(xlabel="test input", ylabel="mean probability (outline: n = ∞)", ylim=(0, 1), xticks=rows)
+    axes.legend(fontsize=8)
+    axes.set_title(title)
+    _save(figure, path)
+
+
+def interpolation_figure(
+    curve: Sequence[tuple[float, float, float, float]], y: tuple[float, float], title: str, path: Path
+) -> None:
+    """Mean with one standard deviation over s, the mean to second order in the angle, and the two training targets."""
+    figure = Figure(figsize=(6, 4), layout="constrained")
+    axes = figure.add_subplot()
+    s, mean, deviation, second = np.array(curve).T
+    axes.fill_between(s, mean - deviation, mean + deviation, alpha=0.2, lw=0)
+    axes.plot(s, mean, label="mean of trained networks")
+    axes.plot(s, second, "--", label="to second order in the angle")
+    axes.plot([1, 0], y, "ko", label="training targets")
+    axes.set(xlabel="s", ylabel="output", title=title)
+    axes.legend(fontsize=8)
     _save(figure, path)
 
 

@@ -54,3 +54,23 @@ def _against_time(
         axes.fill_between(times[order], centre - size, centre + size, color=line.get_color(), alpha=0.12)
         if mean is not None:
             axes.plot(times[order], mean[order, row], color=line.get_color())
+
+
+def draw_ntk_change(p: Prediction, axes: Axes | None = None, output: int = 0) -> Axes:
+    """Representation learning: E[H(t)] - E[H(0)] of one output on all inputs, or its diagonal against time."""
+    drawn = axes_or_new(axes, 5.2, 4.0)
+    change = p.ntk_change if p.kernel.y.ndim == 1 else p.ntk_change[..., output, output, :, :]
+    if isinstance(p.time, np.ndarray):
+        order = np.argsort(p.time)
+        for row, values in enumerate(np.diagonal(change, axis1=-2, axis2=-1)[order].T):
+            drawn.plot(p.time[order], values, "-" if row in p.kernel.train else "--", label=f"input {row}")
+        drawn.set_xlabel("time" if p.algorithm.continuous else "steps")
+        drawn.set_ylabel("change of the mean NTK")
+        drawn.legend(fontsize=8)
+        return drawn
+    largest = float(np.max(np.abs(change)))
+    image = drawn.imshow(change, cmap="RdBu", vmin=-largest, vmax=largest)
+    drawn.figure.colorbar(image, ax=drawn, label="change of the mean NTK")
+    drawn.set_xlabel("input")
+    drawn.set_ylabel("input")
+    return drawn

@@ -205,3 +205,62 @@ def test_auto_is_exact_where_the_tensors_fit():
     from numeric.evaluation.flow import fits
 
     assert fits("tanh", 20, 3, 4e9) and not fits("tanh", 200, 3, 4e9)
+
+
+@pytest.fixture
+def labelled(tmp_path):
+    """Three training rows and one test row, with labels and with probabilities."""
+    X, more = SETTING["X"][:3], SETTING["X"][3]
+    labels, soft = [0, 1, 1], [[0.8, 0.2], [0.3, 0.7], [0.1, 0.9]]
+    for name, heads, rows, last in (
+        ("hard", "k", [[k] for k in labels], [1]),
+        ("soft", "p,q", soft, [0.4, 0.6]),
+    ):
+        for file, body in (("data", [[*x, *r] for x, r in zip(X, rows)]), ("test", [[*more, *last]])):
+            lines = [f"a,b,c,{heads}", *(",".join(map(str, row)) for row in body)]
+            (tmp_path / f"{name}-{file}.csv").write_text("\n".join(lines) + "\n")
+    return tmp_path
+
+
+def of_classes(folder, name, *options):
+    targets = {"hard": ["--target", "k"], "soft": ["--target", "p", "--target", "q"]}[name]
+    files = [str(folder / f"{name}-data.csv"), "--test", str(folder / f"{name}-test.csv")]
+    own = ["--depth", "2", "--C-b", "0.1", "--C-W", "1.5", "--lambda-b", "0.2", "--lambda-W", "1.0", "--width", "64"]
+    return run([*files, *targets, *own, "--loss", "cross-entropy", "--algorithm", "descent", "--eta", "0.5", *options])
+
+
+def test_cross_entropy_at_finite_width(labelled, tmp_path):
+    """What the command prints is what `predict_loss` finds for these rows, hard labels as zeros and ones."""
+    from numeric import GradientDescent, flow
+    from numeric.trained.any_loss import predict_loss
+    from numeric.trained.losses import CrossEntropy
+
+    out, plot = tmp_path / "out.csv", tmp_path / "plot.png"
+    found = of_classes(labelled, "hard", "--time", "3", "--covariance", "--json", "-o", str(out), "--plot", str(plot))
+    answer = json.loads(found.stdout)
+    f = flow("tanh", np.array(SETTING["X"][:4]), 2, 64, 0.1, 1.5, 0.2, 1.0, tolerance=1e-8)
+    loss, tested = CrossEntropy(np.eye(2)[[0, 1, 1]]), CrossEntropy(np.eye(2)[[1]])
+    p = predict_loss(f, loss, [0, 1, 2], GradientDescent(0.5), time=3, test_loss=tested)
+    assert np.abs(np.array(answer["probabilities"]) - p.probabilities).max() < 1e-12
+    assert np.abs(sum(np.array(x) for x in answer["parts"].values()) - p.mean).max() < 1e-12
+    assert np.abs(np.array(answer["covariance"]) - p.covariance).max() < 1e-12
+    assert answer["test_loss"]["total"] == pytest.approx(p.test_loss)
+    rows = out.read_text().splitlines()
+    assert rows[0].startswith("row,class,probability") and rows[1].split(",")[1] == "k=0" and len(rows) == 3
+    assert float(rows[1].split(",")[2]) == pytest.approx(p.probabilities[0, 0])
+    assert plot.read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        ("hard", [], "give --time"),
+        ("hard", ["--time", "3", "--ntk"], "leave out"),
+        ("hard", ["--time", "3", "--infinite"], "leave out"),
+        ("hard", ["--time", "3", "--algorithm", "momentum"], "without memory"),
+        ("soft", ["--target", "c"], "probabilities"),
+    ],
+)
+def test_what_the_cross_entropy_cannot_do(labelled, name, options, message):
+    with pytest.raises(DeriveError, match=message):
+        of_classes(labelled, name, *options)

@@ -1,6 +1,7 @@
 """Robustness, variance, angles: printed results, exact iterations, and the places where the print is wrong."""
 
 import json
+import math
 from pathlib import Path
 
 import mpmath
@@ -8,6 +9,7 @@ import numpy as np
 import pytest
 import sympy as sp
 
+import derive
 from derive.activations import activation
 from derive.errors import DeriveError
 from derive.nearby import deviation_asymptotics, finite_angle, generalization, psi_series, starpolation
@@ -261,3 +263,48 @@ def test_unequal_norms_are_told():
     assert generalization("relu", unequal_norms=True).unequal is None
     bayesian = generalization("tanh", "last-layer", unequal_norms=True).unequal
     assert str(bayesian.variance) == "4*ddK_2 - dK_1**2/K_00"
+
+
+@pytest.mark.equation("10.113")
+@pytest.mark.equation("10.116")
+def test_the_curve_over_s_of_a_given_depth():
+    """Networks of one depth against kernel regression by hand; second order in the angle is the limit of small ones."""
+    from numeric import flow
+
+    gaps, spreads = [], []
+    for angle in (0.2, 0.1):
+        found = derive.starpolation("tanh", depth=3, angle=angle, y=(1.0, 0.8))
+        s, mean, deviation, second = np.array([list(row.values()) for row in found.rows()]).T
+        at = [int(np.argmin(abs(s - x))) for x in (0.0, 1.0, 0.5, 1.5)]
+        assert mean[at[:2]] == pytest.approx([0.8, 1.0], abs=1e-9) and deviation[at[:2]] == pytest.approx(0, abs=1e-6)
+        ends = math.sqrt(2) * np.array([[math.cos(angle / 2), e * math.sin(angle / 2)] for e in (1, -1)])
+        rates = derive.recommend("tanh", depth=3).to_json()
+        own = flow(
+            "tanh",
+            np.array([*ends, 1.5 * ends[0] - 0.5 * ends[1]]),
+            3,
+            None,
+            0.0,
+            1.0,
+            rates["lambda_b"],
+            rates["lambda_W"],
+            layers="last",
+        )
+        leap = np.asarray(own.Theta)[2, :2] @ np.linalg.inv(np.asarray(own.Theta)[:2, :2])
+        K = np.asarray(own.K)
+        variance = K[2, 2] - 2 * leap @ K[:2, 2] + leap @ K[:2, :2] @ leap
+        assert mean[at[3]] == pytest.approx(leap @ [1.0, 0.8], rel=1e-9)
+        assert deviation[at[3]] == pytest.approx(math.sqrt(variance), rel=1e-6)
+        line = 0.8 + 0.2 * s
+        assert abs(mean - line)[at[2]] > 3 * abs(mean - second)[at[2]] > 0
+        gaps.append(np.abs(mean - second).max())
+        spreads.append(deviation[at[2]])
+    assert gaps[0] / gaps[1] > 3.5  # what is left is of higher order in the angle
+    assert spreads[0] / spreads[1] == pytest.approx(4, rel=0.1)  # its square starts at the fourth order
+
+
+def test_a_curve_needs_a_network():
+    with pytest.raises(DeriveError, match="give --depth"):
+        derive.starpolation("tanh", output="curve.csv")
+    with pytest.raises(DeriveError, match="angle"):
+        derive.starpolation("tanh", depth=3, angle=0.0)
