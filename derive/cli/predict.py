@@ -127,7 +127,7 @@ def command(
         rcond=rcond,
         infinite=infinite,
         covariance=covariance,
-        loss=loss or False,
+        loss=loss,
         ntk=ntk,
         method=method,
         memory=memory,

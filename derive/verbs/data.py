@@ -122,7 +122,7 @@ def predict(
     ridge: float = 0.0,
     infinite: bool = False,
     covariance: bool = False,
-    loss: bool | str = False,
+    loss: bool | str | None = None,
     ntk: bool = False,
     method: str = "auto",
     relative_error: float = 0.05,
@@ -151,7 +151,7 @@ def predict(
     for place in (output, plot, checkpoint):
         if place is not None:
             check_file(place)
-    if loss not in (False, True, *LOSSES):
+    if loss not in (None, False, True, *LOSSES):
         raise DeriveError(f"The loss is one of {', '.join(LOSSES)}, not {loss!r}.")
     classes = loss == "cross-entropy"
     if classes and (infinite or ntk or ridge or rcond is not None or method == "sampled"):
