@@ -39,7 +39,7 @@ def command(
     mean, their standard deviation, and the mean to second order in the angle.
     """
     rule: dict[str, Any] = {"activation": activation, "learning_rates": learning_rates, "point": point}
-    asked = {"depth": depth, "angle": angle, "y": y, "output": output, "plot": plot}
+    asked: dict[str, Any] = {"depth": depth, "angle": angle, "y": y, "output": output, "plot": plot}
     plain = depth is None and output is None and plot is None
     found = ask("starpolation", keep=plain, **rule, **({} if plain else asked))
     if as_json:

@@ -69,7 +69,7 @@ def closure_section() -> Section:
     for name in SHAPES:
         derived = functional_recursion(name, RESIDUAL)
         notes = tuple(Text(note) for note in derived.notes)
-        own = (Equation(derived.line_latex()), *notes)
+        own: tuple[Text | Equation, ...] = (Equation(derived.line_latex()), *notes)
         blocks.append(Steps(said("{}", TensorSymbol(name)), own, folded=True))
     blocks.append(Code('import derive\nprint(derive.recursion("V", layer="residual"))'))
     return Section("What closes", tuple(blocks))

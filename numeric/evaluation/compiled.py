@@ -77,8 +77,8 @@ def layer_step(
     for start in starts:
         out = jax.block_until_ready(block(out, values, tensors, two, four, jnp.asarray(start)))
         tick(1 / len(starts))
-    found = out | _whole(table, flat, quads)(values, tensors, two, four)
-    return {name: found[name] for name in names}
+    every = out | _whole(table, flat, quads)(values, tensors, two, four)
+    return {name: every[name] for name in names}
 
 
 @lru_cache(maxsize=256)

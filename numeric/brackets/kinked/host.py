@@ -12,6 +12,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from itertools import product
 from math import comb, factorial, pi
+from typing import Any, cast
 
 import numpy as np
 
@@ -60,7 +61,7 @@ def sectors(
     r, wr = radial_rule(radii(count))
     width = np.array([pi - angle, angle, pi - angle, angle])
     start = np.array([angle - pi / 2, pi / 2, angle + pi / 2, -pi / 2])
-    near, weight = angular_rule(count, np.asarray(1 / max(*roots, 1.0)))
+    near, weight = angular_rule(count, cast(Any, np.asarray(1 / max(*roots, 1.0))))
     half = width[:, None] / 2
     t = np.concatenate([half * near, 2 * half - half * near], axis=1) + start[:, None]
     wt = np.concatenate([half * weight, half * weight], axis=1)
