@@ -20,8 +20,8 @@ from derive.cli.parameters import ACTIVATION, OUTPUT_FOLDER
 @click.option("--widths", default="64,128,256,512", show_default=True, help="Hidden widths, with commas.")
 @click.option("--depth", default=3, show_default=True, help="Number of weight layers L.")
 @click.option("--s", default="1,standard", show_default=True, help="Parametrizations: 0 (NTK) to 1, and standard.")
-@click.option("--networks", default=4, show_default=True, help="Networks of each width and rate, an even number.")
-@click.option("--steps", default=40, show_default=True, help="Steps of gradient descent.")
+@click.option("--networks", default=8, show_default=True, help="Networks of each width and rate, an even number.")
+@click.option("--steps", default=30, show_default=True, help="Steps of gradient descent.")
 @click.option("--powers", default="-4,-3,-2,-1,0,1,2", show_default=True, help="Learning rates 2^k eta_0.")
 @click.option("--seed", default=0, show_default=True)
 @click.option(
@@ -74,7 +74,13 @@ def show(found: dict[str, Any]) -> None:
     for row in found["rows"]:
         losses = ["-" if loss is None else f"{loss:.3g}" for loss in row["losses"]]
         moves = ["-" if row[n] is None else f"{row[n]:.3g}" for n in ("ntk_change", "hidden_change")]
-        table.add_row(row["parametrization"], str(row["width"]), *losses, str(row["best_power"]), *moves)
+        table.add_row(
+            row["parametrization"],
+            str(row["width"]),
+            *losses,
+            str(row["best_power"] if row["best_power"] is not None else "-"),
+            *moves,
+        )
     console = terminal()
     console.print(table)
     for note in found["notes"]:

@@ -17,14 +17,21 @@ from derive.lists import names, whole_numbers
 from derive.results import TableResult
 from derive.verbs.data import named
 
+DATA_SETS = 4
+
 
 @dataclass(frozen=True)
 class ScaleEntry:
-    """One parametrization and width; losses belong to the study's learning rates, None where training diverged."""
+    """One parametrization and width; losses belong to the study's learning rates, None where training diverged.
+
+    `optimum` is the best power to a fraction, by a parabola through the smallest losses.
+    """
 
     parametrization: str
     width: int
     best_power: int | None
+    optimum: float | None
+    optimum_error: float | None
     losses: tuple[float | None, ...]
     ntk_change: float | None
     hidden_change: float | None
@@ -65,11 +72,15 @@ class ScaleResult(TableResult):
         header = ("parametrization", "width", "best rate", "loss there", "NTK moves", "hidden move", "outputs move")
         rows = []
         for e in self.entries:
-            best = "–" if e.best_power is None else f"$2^{{{e.best_power}}}\\eta_0$"
+            best = "–" if e.best_power is None else f"$2^{{{_with_error(e.optimum, e.optimum_error)}}}\\eta_0$"
             loss = "–" if e.best_power is None else _short(e.losses[self.powers.index(e.best_power)])
             moves = (_short(x) for x in (e.ntk_change, e.hidden_change, e.output_change))
             rows.append((e.parametrization, str(e.width), best, loss, *moves))
         return (Table(header, tuple(rows), f"{self.activation}, depth {self.depth}"), *map(Text, self.notes))
+
+
+def _with_error(value: float | None, error: float | None) -> str:
+    return "–" if value is None else f"{value:.2f}" if not error else f"{value:.2f} ± {error:.2f}"
 
 
 def _short(value: float | None) -> str:
@@ -81,8 +92,8 @@ def scale_study(
     widths: str | Iterable[int] = "64,128,256,512",
     depth: int = 3,
     s: str | Iterable[str] = "1,standard",
-    networks: int = 4,
-    steps: int = 40,
+    networks: int = 8,
+    steps: int = 30,
     powers: str | Iterable[int] = "-4,-3,-2,-1,0,1,2",
     seed: int = 0,
     output: str | Path = "scale-study",
@@ -91,8 +102,9 @@ def scale_study(
     """Train networks of several widths at several learning rates: the best rate and a coordinate check against width.
 
     `s` lists parametrizations, numbers from 0 (NTK) to 1 (maximal update) and "standard"; learning rates are 2^k eta_0
-    for k in `powers`, eta_0 = 1/(largest eigenvalue of Theta). Finished widths are kept in the folder `output`; the
-    same call goes on where it stopped. `progress` is called with what is done, how much there is, and the last one.
+    for k in `powers`, eta_0 = 1/(largest eigenvalue of Theta). Every two networks have a data set of their own, up to
+    four. Finished widths are kept in the folder `output`; the same call goes on where it stopped. `progress` is called
+    with what is done, how much there is, and the last one.
     """
     chosen = tuple(sorted(set(whole_numbers(widths, "--widths", 2))))
     grid = tuple(sorted(set(whole_numbers(powers, "--powers", -30))))
@@ -107,6 +119,7 @@ def scale_study(
         *(found.lambda_b, found.lambda_W, found.input_norm),
         target=found.target_scale,
         seed=seed,
+        data_sets=max(1, min(DATA_SETS, networks // 2)),
     )
     record = ScaleRecord(study, Path(output))
     total = len(schemes) * len(chosen)
@@ -123,6 +136,7 @@ def scale_study(
             x.scheme if x.scheme == "standard" else f"s = {float(x.scheme):g}",
             x.width,
             x.best_power,
+            *(_finite(value) for value in (x.optimum, x.optimum_error)),
             tuple(_finite(loss) for loss in x.losses),
             *(_finite(value) for value in (x.ntk_change, x.hidden_change, x.output_change)),
         )
@@ -148,11 +162,14 @@ def _scheme(text: str) -> float | str:
 def _notes(entries: tuple[ScaleEntry, ...], powers: tuple[int, ...]) -> tuple[str, ...]:
     notes = []
     for name in dict.fromkeys(e.parametrization for e in entries):
-        best = [e.best_power for e in entries if e.parametrization == name and e.best_power is not None]
-        if best:
+        own = [e for e in entries if e.parametrization == name and e.best_power is not None]
+        if own:
+            best = [e.best_power for e in own if e.best_power is not None]
+            last = ", ".join(f"{_with_error(e.optimum, e.optimum_error)} at {e.width}" for e in own)
             edge = " (at the edge of --powers: widen it)" if {powers[0], powers[-1]} & set(best) else ""
             notes.append(
-                f"{name}: the best learning rate moves by a factor 2^{max(best) - min(best)} over these widths{edge}."
+                f"{name}: the best learning rate moves by a factor 2^{max(best) - min(best)} over these widths{edge}; "
+                f"k = {last}."
             )
     notes.append("Movements are rms changes in training at the second smallest learning rate.")
     return tuple(notes)

@@ -111,7 +111,9 @@ def test_quadruples_are_those_of_the_compiled_programs(counts):
 REFERENCES = json.loads((Path(__file__).parents[2] / "data" / "brackets" / "quadruples.json").read_text())
 
 
-@pytest.mark.parametrize("name", ["elu", "softsign", "selu"])
+@pytest.mark.parametrize(
+    "name", ["elu", *(pytest.param(name, marks=pytest.mark.slow) for name in ("softsign", "selu"))]
+)
 def test_quadruples_against_stored_references(name):
     """Two and three inputs at every stored kernel, to 1e-8 of the pattern's largest entry, nothing compiled.
 
