@@ -157,8 +157,12 @@ def coincident(functions: Functions, K: float, count: int) -> Callable[[Order], 
             case (0, 4):
                 return 2 * curvature(0) - 4 * value((1, 3)) - 3 * square(2)
             case (1, 5):
-                return 2 * curvature(1)
-        return 0.0  # (2, 4) and (3, 3)
+                return 2 * curvature(1) - 4 * value((2, 4)) - 3 * value((3, 3))
+            case (3, 3) if not functions.has_delta(3):
+                return square(3)
+            case (2, 4) if not functions.has_delta(4):
+                return slope(2) - square(3)
+        return 0.0  # (2, 4) and (3, 3): left out of all orders but the last
 
     return value
 

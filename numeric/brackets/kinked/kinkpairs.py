@@ -116,7 +116,10 @@ def _coincident(functions: Functions, orders: tuple[tuple[int, int], ...], angle
         return value
 
     zero = jnp.zeros_like(K)
-    found = {(0, 2): jax.jacfwd(square(0))(K) - square(1)(K), (2, 2): square(2)(K), (2, 4): zero, (3, 3): zero}
+    found = {(0, 2): jax.jacfwd(square(0))(K) - square(1)(K), (2, 2): square(2)(K)}
+    # where the third (the fourth) derivative holds no delta function, <33> (<24>) is taken as it is, as elsewhere
+    found[3, 3] = zero if functions.has_delta(3) else square(3)(K)
+    found[2, 4] = zero if functions.has_delta(4) else jax.jacfwd(square(2))(K) - found[3, 3]
     found[1, 3] = jax.jacfwd(square(1))(K) - found[2, 2]  # d<11>/dK = <13> + <22>
     found[0, 4] = 2 * jax.jacfwd(jax.jacfwd(square(0)))(K) - 4 * found[1, 3] - 3 * found[2, 2]
     found[1, 5] = 2 * jax.jacfwd(jax.jacfwd(square(1)))(K) - 4 * found[2, 4] - 3 * found[3, 3]

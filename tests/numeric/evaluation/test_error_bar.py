@@ -61,3 +61,10 @@ def test_the_judge_sees_an_estimate_that_is_too_small():
     case = CASES[QUICK[0]]
     changed = {name: (np.array(x) * (1 + 1e-6)).tolist() for name, x in case["tensors"].items()}
     assert set(excesses(case | {"tensors": changed, "tolerance": None})) >= {"K", "Theta", "V"}
+
+
+def test_a_jump_of_the_third_derivative():
+    """where(z<0, tanh(z), z): <s''' s'''> is an ordinary number there, and was counted twice in H1."""
+    case = next(c for c in CASES if c["activation"] == "where(z<0,tanh(z),z)" and c["depth"] == 3)
+    f = flow(case["activation"], case["X"], tensors=["H1"], **{k: case[k] for k in NUMBERS})
+    assert float(f.H1[0, 0]) == pytest.approx(np.ravel(case["tensors"]["H1"])[0], rel=1e-9)
