@@ -284,11 +284,14 @@ def envelope(line: LineIntegral, variance: arb) -> Envelope:
         begin = max(outermost, side * line.centre)
         p = flint.arb(flint.fmpq(above.p.numerator, above.p.denominator))
         edge = flint.arb(begin)
-        c, a = flint.arb(above.c) + p * edge.log(), flint.arb(above.a)
-        if above.p > 0:
-            c, a = c - p, a + p / edge
-        # c + a t + b t^2 - beta (t - m)^2 for t >= begin, the mean being on the same side: side * m
         m, bend = side * mean, beta - flint.arb(above.b)
+        c, a = flint.arb(above.c), flint.arb(above.a)
+        if above.p > 0:  # log t <= log x + (t - x)/x for any x: that where t^p exp(-bend t^2) is largest
+            x = edge.max(flint.arb((p / (2 * bend)).sqrt().mid()))
+            c, a = c + p * x.log() - p, a + p / x
+        else:
+            c += p * edge.log()
+        # c + a t + b t^2 - beta (t - m)^2 for t >= begin, the mean being on the same side: side * m
         linear, constant = a + 2 * beta * m, c - beta * m**2
         vertex = linear / (2 * bend)
         at = vertex if vertex > edge else edge if vertex < edge else vertex.union(edge)
