@@ -24,6 +24,7 @@ from numeric.brackets.series.lengths import LONGEST, series_lengths, term_sizes
 
 LARGE = 4.0  # variance from which nested quadrature may be cheaper
 FINER = 0.8  # on every step of a second evaluation
+ROUNDING = 12.0  # steps are judged at 200 units in the last place: errors of a tenth of that are common to all of them
 SHORT = 96  # terms that are looked at first; measuring as many as LONGEST takes a second
 ENOUGH = 0.75  # the part of them that a series may need: the others show that what comes beyond is small
 DEARER = 10.0  # series share their work among quadruples and layers, and the guess at their cost is a high one
@@ -57,6 +58,9 @@ class ConditionedQuadruples(QuadruplePlan):
 
     def measured(self) -> bool:
         return bool(self.nested)
+
+    def rounding(self, variance: float) -> float:
+        return ROUNDING
 
 
 def _permuted(components: tuple[Pattern, ...]) -> np.ndarray:
