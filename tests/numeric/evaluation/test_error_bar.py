@@ -28,7 +28,7 @@ def excesses(case):
         value, exact = np.asarray(f.layer(f.depth)[name]), np.array(case["tensors"][name])
         difference, size = np.abs(value - exact).max(), max(np.abs(value).max(), np.abs(exact).max(), 1e-300)
         over, under = {"G1": ("V", "K"), "H1": ("A", "Theta")}.get(name, (name, name))
-        vanishes = ZERO * np.abs(case["tensors"][over]).max() / np.abs(case["tensors"][under]).max()
+        vanishes = ZERO * np.abs(case["tensors"][over]).max() / max(np.abs(case["tensors"][under]).max(), 1e-300)
         true = difference / size
         if not (true <= FACTOR * estimate[name] + ROUNDING or (name in ("G1", "H1") and difference <= vanishes)):
             found[name] = (float(true), estimate[name])
