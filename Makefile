@@ -6,7 +6,7 @@ ACTIVATION ?= tanh
 
 $(VENV)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check -e ".[test]"
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-compile -e ".[test]"
 	touch $@
 
 .PHONY: install demo test lint verify stored clean generate bench docs notebooks
@@ -21,8 +21,8 @@ lint: install
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-test: install lint
-	$(BIN)/pytest -n 2 -m "not slow"
+test: install lint  # a file goes to one core: what it compiles and its fixtures are made once
+	$(BIN)/pytest -n 2 --dist loadfile -m "not slow"
 
 verify: docs  # the slow checks, every page of the docs in a browser among them
 	$(BIN)/pytest -n 2 -m slow

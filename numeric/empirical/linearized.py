@@ -147,7 +147,7 @@ class MatrixFreeTraining:
     @cached_property
     def fit(self) -> IterativeRegression:
         """Kernel regression with it."""
-        start = np.asarray(self.model.apply(self.model.params, self.X), float)
+        start = np.asarray(self.model.apply(self.ntk.params, self.ntk.X), float)
         if start.shape != self.y.shape:
             raise NumericError(f"labels have the shape of the outputs, {start.shape}, not {self.y.shape}")
         return IterativeRegression(
@@ -176,7 +176,7 @@ class MatrixFreeTraining:
     def predict(self, X: Any, alpha: np.ndarray) -> np.ndarray:
         """f_0(x) + grad f(x) . displacement."""
         move = self.ntk.directions(np.reshape(alpha, (len(self.y), -1, 1)))
-        start = np.asarray(self.model.apply(self.model.params, jnp.asarray(X, float)))
+        start = np.asarray(self.model.apply(self.ntk.params, jnp.asarray(X, float)))
         return start + self.ntk.along(move, jnp.asarray(X, float))[..., 0].reshape(start.shape)
 
     def displacement(self, alpha: np.ndarray) -> Params:

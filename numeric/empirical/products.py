@@ -23,6 +23,12 @@ from numeric.trained.operators import MEMORY, KernelOperator
 Array = np.ndarray
 
 
+def _double(X: Any) -> jax.Array:
+    """Inputs that are real numbers in double precision, as the parameters; others (labels of words) as they are."""
+    inputs = jnp.asarray(X)
+    return inputs.astype(float) if jnp.issubdtype(inputs.dtype, jnp.floating) else inputs
+
+
 class NTKOperator(KernelOperator):
     """The NTK of `apply(params, X)` on X, acting on (sample, output) rows; the learning rates are `rates`.
 
@@ -43,7 +49,7 @@ class NTKOperator(KernelOperator):
         progress: bool | None = None,
     ) -> None:
         params = jax.tree.map(lambda leaf: jnp.asarray(leaf, float), params)
-        self.apply, self.params, self.X = apply, params, jnp.asarray(X)
+        self.apply, self.params, self.X = apply, params, _double(X)
         if self.X.ndim < 1 or len(self.X) == 0:
             raise NumericError("the NTK needs at least one input")
         shape = jax.eval_shape(apply, params, self.X).shape
@@ -75,7 +81,7 @@ class NTKOperator(KernelOperator):
 
     def along(self, directions: jax.Array, X: Any = None) -> Array:
         """grad f(x) . direction for every direction, (inputs, outputs, columns), on the training inputs or others."""
-        inputs = self.X if X is None else jnp.asarray(X)
+        inputs = self.X if X is None else _double(X)
         parts = [
             np.asarray(self._forth(inputs[i : i + self.batch], directions)) for i in range(0, len(inputs), self.batch)
         ]

@@ -198,7 +198,7 @@ def test_residual_layers_of_other_classes(name):
         (["tanh", "--depth", "4", "--input-norm", "nan"], "positive number"),
         (["tanh", "--depth", "4", "--s", "2"], "between 0"),
         (["tanh", "--depth", "4", "--point", "3"], "there is no 3"),
-        (["tanh", "--depth", "1000000"], "from 1 to 100000"),
+        (["tanh", "--depth", "1000000"], "at most 100000"),
     ],
 )
 def test_bad_questions(arguments, sentence):

@@ -25,12 +25,13 @@ from derive.symbols import K
 def test_patterns():
     assert parse_bracket("s0 s1'' s2' s2' z0") == Bracket(Sigma(0), Sigma(1, 2), Sigma(2, 1), Sigma(2, 1), Z(0))
     assert parse_bracket("<s0*s0'>") == Bracket(Sigma(0), Sigma(0, 1))
+    assert parse_bracket("s s'' z") == Bracket(Sigma(0), Sigma(0, 2), Z(0))
     assert parse_bracket("s10**3") == Bracket(Sigma(10), Sigma(10), Sigma(10))
 
 
 @pytest.mark.parametrize(
     "text",
-    ["", "s", "x0", "s0.real", "__import__('os')", "s0 + s1", "z0'", "s0^(99)", "s0**99", "s0'^(2)", "s0 " * 200],
+    ["", "x0", "s0.real", "__import__('os')", "s0 + s1", "z0'", "s0^(99)", "s0**99", "s0'^(2)", "s0 " * 200],
 )
 def test_patterns_refused(text):
     with pytest.raises(FormulaError) as caught:

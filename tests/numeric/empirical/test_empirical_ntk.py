@@ -224,7 +224,7 @@ def test_the_end_of_training_of_one_particular_network():
 def test_refusals():
     apply, params, X = models()["mlp"]
     with pytest.raises(NumericError, match="depends on the other inputs"):
-        empirical_ntk(lambda p, x: apply(p, x) - apply(p, x).mean(axis=0), params, X)
+        empirical_ntk(lambda p, x: apply(p, x) - apply(p, x).mean(axis=0, keepdims=True), params, X)
     with pytest.raises(NumericError, match="jacobian"):
         empirical_ntk(apply, params, X, method="magic")
     with pytest.raises(NumericError, match="shape of the outputs"):

@@ -12,6 +12,7 @@ class Tensors(Flow):
 
     def __init__(self, **tensors):
         self.__dict__.update(tensors)
+        self.names = tuple(name for name in tensors if name[:1].isupper())
 
     @property
     def width(self):
