@@ -136,9 +136,12 @@ def scale_study(
             x.scheme if x.scheme == "standard" else f"s = {float(x.scheme):g}",
             x.width,
             x.best_power,
-            *(_finite(value) for value in (x.optimum, x.optimum_error)),
+            _finite(x.optimum),
+            _finite(x.optimum_error),
             tuple(_finite(loss) for loss in x.losses),
-            *(_finite(value) for value in (x.ntk_change, x.hidden_change, x.output_change)),
+            _finite(x.ntk_change),
+            _finite(x.hidden_change),
+            _finite(x.output_change),
         )
         for x in summaries
     )
