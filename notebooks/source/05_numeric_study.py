@@ -45,7 +45,7 @@ axes.plot(layers, kernel, "o-", label="$V/(nK^2)$")
 axes.plot(layers, ntk, "s-", label="$B/(n\\Theta^2)$")
 axes.plot(layers, slope * layers / n, "k--", label=f"{slope:.3g} $\\ell/n$ (large depth)")
 axes.set_xlabel("layer")
-axes.legend()
+_ = axes.legend()
 
 # %% [markdown]
 # ## Derivatives

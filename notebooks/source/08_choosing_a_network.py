@@ -29,7 +29,7 @@ left.set(xlabel="layer", title="kernel")
 right.loglog(layers, found.lambda_b, label=r"$\lambda_b$")
 right.loglog(layers, found.lambda_W, label=r"$\lambda_W$")
 right.set(xlabel="layer", title="learning rates")
-right.legend()
+_ = right.legend()
 # %% [markdown]
 # Which 1/n corrections are large, and how wide is wide enough?
 
@@ -123,7 +123,7 @@ plt.semilogy(ours / ours[0], label="recommended")
 plt.semilogy(runs[best] / runs[best][0], label=f"default, learning rate {best:g}")
 plt.xlabel("step")
 plt.ylabel("loss / loss at the start")
-plt.legend()
+_ = plt.legend()
 # %%
 assert ours[-1] < 0.1 * ours[0]
 assert runs[best][-50:].mean() > 3 * (ours[-1] / ours[0]) * runs[best][0]

@@ -31,6 +31,8 @@ def test_stored_notebook_is_the_executed_source(source):
     outputs = [output for c in code for output in c.outputs]
     assert outputs and not any(output.output_type == "error" for output in outputs)
     assert any("image/png" in o.get("data", {}) for o in outputs), "a story without a plot"
+    shown = [str(output.get("data", {}).get("text/plain", "")) for output in outputs]
+    assert not [text for text in shown if text.startswith("<matplotlib.")], "an object's address"
 
 
 def holds(source):
