@@ -3,6 +3,7 @@
     python bench/empirical.py                 # 200 inputs, one core (OPENBLAS_NUM_THREADS=1 for the plain route)
     python bench/empirical.py --inputs 40
     python bench/empirical.py --every 10      # the plain route on a tenth of its parts only, its time times ten
+    python bench/empirical.py --peer          # neural-tangents' implementations on the same network, CPU seconds
 
 The plain route knows nothing of layers: gradients of every output on every input, some rows of every parameter array
 at a time, H += J J^T by BLAS, half of it by symmetry (dsyrk), so that nothing is computed twice. CPU seconds,
@@ -14,6 +15,7 @@ from __future__ import annotations
 import argparse
 import json
 import resource
+import tempfile
 import time
 from collections.abc import Callable
 from itertools import pairwise
@@ -22,11 +24,14 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+import peer_environment
 from scipy.linalg.blas import dsyrk
 
 from numeric.empirical import empirical_ntk, pseudo_ntk
 
 WIDTHS = (100, 950, 950, 10)
+IMPLEMENTATIONS = ["NTK_VECTOR_PRODUCTS", "STRUCTURED_DERIVATIVES"]
+"""Of the peer: its Jacobian contraction would hold the whole Jacobian (15 GB at 200 inputs)."""
 PART = 4e8
 """Bytes of the plain route's gradients that are held at once."""
 
@@ -94,10 +99,25 @@ def cpu(function: Callable[[], Any]) -> tuple[float, Any]:
     return time.process_time() - start, found
 
 
+def by_peer(params: Any, X: jax.Array, H: np.ndarray) -> dict[str, Any]:
+    """CPU seconds of neural-tangents' implementations, and how far its last one is from ours."""
+    with tempfile.TemporaryDirectory() as folder:
+        arrays = {f"{name}{k}": np.asarray(x) for k, pair in enumerate(params) for name, x in zip("Wb", pair)}
+        np.savez(f"{folder}/network.npz", X=np.asarray(X), **arrays)
+        job = {"empirical": f"{folder}/network.npz", "output": f"{folder}/H.npy", "implementations": IMPLEMENTATIONS}
+        found = peer_environment.run(job)
+        if found is None:
+            return {}
+        theirs = np.load(f"{folder}/H.npy").transpose(2, 3, 0, 1)
+    seconds = {row["name"]: round(row["seconds"], 3) for row in found["results"]}
+    return {"peer_seconds": seconds, "peer_difference": float(np.abs(theirs - H).max() / np.abs(H).max())}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--inputs", type=int, default=200)
     parser.add_argument("--every", type=int, default=1)
+    parser.add_argument("--peer", action="store_true", help="also run neural-tangents in its own environment")
     asked = parser.parse_args()
     count = asked.inputs
     params, X = network(), jax.random.normal(jax.random.key(1), (count, WIDTHS[0]))
@@ -106,6 +126,7 @@ def main() -> None:
     again, _ = cpu(lambda: pseudo_ntk(apply, params, X))
     pseudo, P = cpu(lambda: pseudo_ntk(apply, params, X))
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+    peer = by_peer(params, X, np.asarray(H)) if asked.peer else {}
     cpu(lambda: plain(params, X[:2]))  # compiles most of it
     slow, (J, share) = cpu(lambda: plain(params, X, asked.every))
     if share < 1:
@@ -124,6 +145,7 @@ def main() -> None:
                 "plain_seconds": round(slow / share, 1),
                 "ratio": round(slow / share / seconds, 1),
                 "difference": float(np.abs(flat - J).max() / np.abs(J).max()),
+                **peer,
                 "pseudo_first_call": round(again, 3),
                 "pseudo_seconds": round(pseudo, 3),
                 "pseudo_difference": float(np.abs(np.asarray(P) - np.asarray(H).sum(axis=(0, 1)) / WIDTHS[-1]).max()),

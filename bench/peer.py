@@ -1,7 +1,8 @@
 """neural-tangents' side of the benchmark: run in an environment of its own, reads a job from stdin, writes results.
 
 Not imported by anything: `bench/run.py` starts it with the peer environment's Python (neural-tangents 0.6.5 with jax
-0.5.3). A job is JSON {inputs: file.npy, cases: [{name, activation, W_std, b_std, hidden, degree}], output: folder}.
+0.5.3). A job is JSON {inputs: file.npy, cases: [{name, activation, W_std, b_std, hidden, degree}], output: folder} for
+infinite width, or {empirical: file.npz of X, W0, b0, W1, ..., output: file.npy} for the NTK of a real tanh network.
 """
 
 import json
@@ -13,6 +14,7 @@ import numpy as np
 
 jax.config.update("jax_enable_x64", True)
 
+import neural_tangents as nt  # noqa: E402
 from neural_tangents import stax  # noqa: E402
 
 
@@ -26,8 +28,42 @@ def nonlinearity(name, degree):
     return stax.ElementwiseNumerical({"tanh": jax.numpy.tanh}[name], deg=degree)
 
 
+def empirical(job):
+    """H[input, input, output, output] by each of its implementations: the file of the last one, CPU seconds of all."""
+    arrays = np.load(job["empirical"])
+    count = sum(name.startswith("W") for name in arrays)
+    params = [(jax.numpy.asarray(arrays[f"W{k}"]), jax.numpy.asarray(arrays[f"b{k}"])) for k in range(count)]
+    x = jax.numpy.asarray(arrays["X"])
+
+    def apply(params, z):
+        for k, (W, b) in enumerate(params):
+            z = z @ W / np.sqrt(W.shape[0]) + b
+            z = jax.numpy.tanh(z) if k < count - 1 else z
+        return z
+
+    results = []
+    for name in job["implementations"]:
+        kind = getattr(nt.NtkImplementation, name)
+        ntk = nt.empirical_ntk_fn(apply, trace_axes=(), vmap_axes=0, implementation=kind)
+        function, seconds = jax.jit(lambda x, ntk=ntk: ntk(x, None, params)), []
+        for _ in range(3):
+            start = time.process_time()
+            H = jax.block_until_ready(function(x))
+            seconds.append(time.process_time() - start)
+        np.save(job["output"], np.asarray(H))
+        results.append({"name": name, "first": seconds[0], "seconds": min(seconds[1:])})
+    json.dump({"jax": jax.__version__, "results": results}, sys.stdout)
+
+
 def main():
     job = json.load(sys.stdin)
+    if "empirical" in job:
+        empirical(job)
+    else:
+        infinite(job)
+
+
+def infinite(job):
     X = np.load(job["inputs"])
     results = []
     for case in job["cases"]:

@@ -23,7 +23,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-import platformdirs
+import peer_environment
 from rich.console import Console
 from rich.table import Table
 
@@ -32,7 +32,6 @@ from numeric import flow
 from numeric.brackets import PATTERNS, arrangements
 from numeric.brackets.series.conditioned import families
 
-PEER = ["neural-tangents==0.6.5", "jax==0.5.3", "jaxlib==0.5.3", "tf2jax==0.3.7"]
 CASES = [
     {"name": "tanh", "activation": "tanh", "W_std": 1.0, "b_std": 0.1, "degree": 25},
     {"name": "tanh, W_std 3", "activation": "tanh", "W_std": 3.0, "b_std": 0.1, "degree": 25},
@@ -209,22 +208,10 @@ def sampling(seconds_budget: float = 20.0) -> dict[str, Any]:
 
 
 def run_peer(X: np.ndarray, folder: Path) -> dict[str, Any] | None:
-    """Create the peer's environment if needed, and run its side there."""
-    home = Path(platformdirs.user_cache_dir("effective-theory")) / "bench-peer"
-    python = home / "bin" / "python"
-    if not (home / ".installed").exists():
-        subprocess.run([sys.executable, "-m", "venv", str(home)], check=True)
-        subprocess.run([str(python), "-m", "pip", "install", "-q", *PEER], check=True)
-        (home / ".installed").touch()
+    """The peer's K and Theta of the same inputs, and its times."""
     np.save(folder / "X.npy", X)
     cases = [case | {"hidden": HIDDEN, "repeats": 2} for case in CASES]
-    job = {"inputs": str(folder / "X.npy"), "cases": cases, "output": str(folder)}
-    command = [str(python), str(Path(__file__).with_name("peer.py"))]
-    done = subprocess.run(command, input=json.dumps(job), capture_output=True, text=True)
-    if done.returncode:
-        print(f"the peer did not run: {done.stderr.strip().splitlines()[-1]}", file=sys.stderr)
-        return None
-    return json.loads(done.stdout)
+    return peer_environment.run({"inputs": str(folder / "X.npy"), "cases": cases, "output": str(folder)})
 
 
 def show(rows: list[dict[str, Any]]) -> None:

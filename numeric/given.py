@@ -43,6 +43,11 @@ def whole(value: object, name: str, least: int = 0, most: int = 2**31 - 1) -> in
     return int(value)
 
 
+def a_seed(value: object) -> int:
+    """What random numbers start from: a whole number that NumPy and JAX both take."""
+    return whole(value, "The seed", most=2**63 - 1)
+
+
 def stays_finite(values: np.ndarray, name: str) -> np.ndarray:
     """The values; an error where a number has left the range of floating point, so that NaN never leaves silently."""
     if not np.isfinite(values).all():

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import click
 
 from derive.cli.output import ask, print_json, terminal
-from derive.cli.parameters import ACTIVATIONS
+from derive.cli.parameters import ACTIVATIONS, OUTPUT_FILE
 
 
 @click.command(
@@ -32,7 +33,7 @@ from derive.cli.parameters import ACTIVATIONS
 )
 @click.option("--eta", type=float, help="Learning rate of descent (default: 1/largest eigenvalue of the training NTK).")
 @click.option("--rescale", is_flag=True, help="Multiply targets with the outputs' scale at each depth.")
-@click.option("--plot", type=click.Path(), help="Draw the study into a PNG file.")
+@click.option("--plot", type=OUTPUT_FILE, help="Draw the study into a PNG file.")
 @click.option("--json", "as_json", is_flag=True, help="As JSON.")
 def command(
     data: str,
@@ -47,7 +48,7 @@ def command(
     algorithms: str,
     eta: float | None,
     rescale: bool,
-    plot: str | None,
+    plot: Path | None,
     as_json: bool,
 ) -> None:
     """Bias and variance of the mean test loss, for networks at criticality, against depth.
@@ -71,7 +72,7 @@ def command(
         algorithms=algorithms,
         eta=eta,
         rescale=rescale,
-        plot=plot,
+        plot=None if plot is None else str(plot),
     )
     if as_json:
         print_json(found)

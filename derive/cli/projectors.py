@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import click
 
 from derive.cli.output import ask, print_json
+from derive.cli.parameters import OUTPUT_FILE
 from derive.cli.predict import ALGORITHMS
 
 WITH_MODES = tuple(name for name in ALGORITHMS if name != "stochastic")
@@ -18,7 +20,7 @@ WITH_MODES = tuple(name for name in ALGORITHMS if name != "stochastic")
 @click.option("--eigenvalues", default="1", show_default=True, help="Of the training NTK, separated by commas.")
 @click.option("--momentum", default=0.9, show_default=True)
 @click.option("--time", type=float, help="Steps (or time of the flow) after which training stops.")
-@click.option("--plot", type=click.Path(), help="Draw the projectors against the eigenvalue into a PNG file.")
+@click.option("--plot", type=OUTPUT_FILE, help="Draw the projectors against the eigenvalue into a PNG file.")
 @click.option("--json", "as_json", is_flag=True, help="As JSON.")
 def command(
     algorithm: str,
@@ -26,7 +28,7 @@ def command(
     eigenvalues: str,
     momentum: float,
     time: float | None,
-    plot: str | None,
+    plot: Path | None,
     as_json: bool,
 ) -> None:
     """The projectors Z_A ... Z_IIB: what of an algorithm is left in the trained network at order 1/n.
@@ -41,7 +43,7 @@ def command(
         eigenvalues=eigenvalues,
         momentum=momentum,
         time=time,
-        plot=plot,
+        plot=None if plot is None else str(plot),
     )
     if as_json:
         print_json(found)

@@ -16,7 +16,7 @@ from jax.flatten_util import ravel_pytree
 
 from numeric.empirical.model import Apply, Params, flat_rates
 from numeric.errors import NumericError
-from numeric.given import finite, whole
+from numeric.given import a_seed, finite, whole
 from numeric.progress import progress_bar
 from numeric.trained.operators import MEMORY, KernelOperator
 
@@ -136,7 +136,7 @@ def random_features(
     whole(count, "The number of features", least=1)
     ntk = NTKOperator(apply, params, X, rates, memory)
     root = jnp.sqrt(ntk.rates)
-    key = jax.random.key(whole(seed, "The seed"))
+    key = jax.random.key(a_seed(seed))
     parts, step = [], max(1, min(count, int(memory / (4 * 8 * max(ntk.point.size, 1)))))
     for start in range(0, count, step):
         which = jnp.arange(start, min(start + step, count))

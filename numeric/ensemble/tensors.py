@@ -17,6 +17,7 @@ import numpy as np
 from numeric.empirical import empirical_ddntk, empirical_dntk
 from numeric.ensemble.networks import Networks
 from numeric.errors import NumericError
+from numeric.given import a_seed
 
 NAMES = ("K", "Theta", "V", "D", "F", "A", "B", "P", "Q", "R", "S", "T", "U")
 DIFFERENTIALS = {"P", "Q", "R", "S", "T", "U"}
@@ -95,7 +96,7 @@ def estimate_tensors(
 
         return jax.vmap(both)(params) if not DIFFERENTIALS & set(names) else jax.lax.map(both, params)
 
-    root = jax.random.key(seed)
+    root = jax.random.key(a_seed(seed))
     rounds = -(-count // batch)
     runs = [jax.device_get(measure(jax.random.fold_in(root, k))) for k in range(rounds)]
     width = networks.widths[-2]

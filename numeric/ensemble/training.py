@@ -19,6 +19,7 @@ import numpy as np
 from numeric.ensemble.networks import Networks, Params, check_data, flip_last_layer
 from numeric.errors import NumericError
 from numeric.evaluation.flow import flow
+from numeric.given import a_seed
 from numeric.progress import progress_bar
 from numeric.trained.algorithms import Algorithm, DivergentTraining
 from numeric.trained.losses import Loss
@@ -233,7 +234,7 @@ def train_ensemble(
     measures the change of the NTK.
     """
     X, y, chosen = check_data(X, y, train, networks.widths[-1])
-    root = jax.random.key(seed)
+    root = jax.random.key(a_seed(seed))
     rounds, extra = -(-pairs // batch), -(-linear_pairs // batch)
     ends, linear, products, changes, worst = [], [], [], [], 0.0
     with progress_bar(rounds + extra, progress, "training networks") as tick:

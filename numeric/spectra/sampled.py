@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from numeric.errors import NumericError
+from numeric.given import a_seed
 from numeric.spectra.eigensystem import Array, Eigensystem
 from numeric.spectra.transfer import transfer_matrix
 
@@ -47,7 +48,7 @@ def measure_learnability(
     """
     if trials < 2:
         raise NumericError("a standard error needs at least two trials")
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(a_seed(seed))
     v = None if target is None else space.coefficients(target)
     learned, errors, target_errors, sum_rule = [], [], [], 0.0
     for _ in range(trials):

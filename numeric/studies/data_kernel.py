@@ -16,7 +16,7 @@ from numeric.empirical import pseudo_ntk
 from numeric.ensemble.networks import Networks, Params
 from numeric.errors import NumericError
 from numeric.evaluation.rectangle import NetworkKernel
-from numeric.given import finite, whole
+from numeric.given import a_seed, finite, whole
 from numeric.trained.conjugate_gradients import nystrom
 from numeric.trained.iterative_regression import IterativeRegression
 from numeric.trained.kernel_regression import KernelRegression, ridge_path
@@ -89,7 +89,7 @@ def data_kernel(
     hidden = (whole(width, "The width", least=1, most=10**5),) * (depth - 1)
     own = {name: tuple(map(float, value)) for name, value in infinite.parameters.items()}
     nets = Networks(activation, (X.shape[1], *hidden, outputs), **own)
-    params = nets.sample_one(jax.random.key(whole(seed, "The seed")))
+    params = nets.sample_one(jax.random.key(a_seed(seed)))
     rates = nets.rates()
 
     def apply(p: Params, inputs: jax.Array) -> jax.Array:

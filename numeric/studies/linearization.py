@@ -30,7 +30,7 @@ from numeric.empirical import empirical_ntk
 from numeric.ensemble.networks import Networks, Params
 from numeric.errors import NumericError
 from numeric.evaluation.flow import flow
-from numeric.given import finite, whole
+from numeric.given import a_seed, finite, whole
 from numeric.studies.fit import PowerLaw, power_law
 from numeric.trained.frozen_kernel import FrozenKernelTraining, squared_loss
 
@@ -75,7 +75,7 @@ class Study:
     def __post_init__(self) -> None:
         if self.loss not in LOSSES:
             raise NumericError(f"the loss is one of {', '.join(LOSSES)}, not {self.loss!r}")
-        whole(self.seed, "The seed", most=2**63 - 1)
+        a_seed(self.seed)
         for name, most in (("depth", 1000), ("networks", 10**6), ("steps", 10**6), ("train", 1000), ("test", 1000)):
             whole(getattr(self, name), name, most=most)
         whole(max(self.widths, default=1), "A width", most=10**5)

@@ -26,6 +26,7 @@ from effective_theory.files import file_stem, write_file
 from numeric.ensemble.networks import Networks, Params, flip_last_layer
 from numeric.errors import NumericError
 from numeric.evaluation.flow import flow
+from numeric.given import a_seed
 from numeric.studies.resume import earlier_rows
 
 STANDARD = "standard"
@@ -61,6 +62,7 @@ class ScaleStudy:
     data_sets: int = 1
 
     def __post_init__(self) -> None:
+        a_seed(self.seed)
         if (
             len(set(self.widths)) < 2
             or min(self.widths) < 2

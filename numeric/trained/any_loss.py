@@ -21,7 +21,7 @@ import numpy as np
 from numeric.errors import NumericError
 from numeric.evaluation.results import Flow
 from numeric.evaluation.validity import first_order
-from numeric.given import finite, whole
+from numeric.given import a_seed, finite, whole
 from numeric.trained.algorithms import Algorithm, DivergentTraining
 from numeric.trained.infinite import kernel_prediction
 from numeric.trained.joint import JointStatistics
@@ -261,7 +261,7 @@ class Starts:
 
 def _draws(joint: JointStatistics, samples: int, seed: int) -> Starts:
     pairs = samples // 2
-    normal = np.random.default_rng(seed).normal(size=(pairs, joint.outputs, len(joint.K)))
+    normal = np.random.default_rng(a_seed(seed)).normal(size=(pairs, joint.outputs, len(joint.K)))
     both = np.stack([normal, -normal], axis=1).reshape(2 * pairs, *normal.shape[1:])
     return Starts(both @ joint.root.T, both, np.full(2 * pairs, 1 / (2 * pairs)), True)
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from numeric.errors import NumericError
-from numeric.given import finite, whole
+from numeric.given import a_seed, finite, whole
 from numeric.progress import progress_bar
 from numeric.trained.operators import KernelOperator
 
@@ -44,7 +44,7 @@ class Nystrom:
 def nystrom(operator: KernelOperator, rank: int, seed: int = 0) -> Nystrom:
     """The randomized Nyström approximation, by one product with `rank` orthonormal random columns."""
     rank = whole(rank, "The rank", least=1, most=operator.size)
-    random = np.random.default_rng(seed)
+    random = np.random.default_rng(a_seed(seed))
     Q = np.linalg.qr(random.normal(size=(operator.size, rank)))[0]
     Y = operator.product(Q)
     shift = float(np.sqrt(operator.size) * np.finfo(float).eps * np.linalg.norm(Y, 2))

@@ -14,7 +14,7 @@ from functools import cached_property, partial
 import numpy as np
 
 from numeric.errors import NumericError
-from numeric.given import finite
+from numeric.given import a_seed, finite
 from numeric.trained.conjugate_gradients import TOLERANCE, Nystrom, Solution, conjugate_gradients, nystrom
 from numeric.trained.krylov import Applied, apply_function
 from numeric.trained.operators import MEMORY, KernelOperator
@@ -122,7 +122,7 @@ class IterativeRegression:
 
     def gcv(self, probes: int = 32) -> Estimate:
         """Generalized cross-validation with tr (K + ridge)⁻¹ from random signs; the error is one standard error."""
-        signs = np.random.default_rng(self.seed + 1).choice([-1.0, 1.0], size=(self.operator.size, probes))
+        signs = np.random.default_rng(a_seed(self.seed) + 1).choice([-1.0, 1.0], size=(self.operator.size, probes))
         traces = np.einsum("nc,nc->c", signs, self._solve(signs).x) / self.operator.size
         mean, error = traces.mean(), traces.std(ddof=1) / np.sqrt(probes)
         value = float(np.mean(self.alpha**2) / mean**2)

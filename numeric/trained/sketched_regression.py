@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 
 from numeric.errors import NumericError
-from numeric.given import finite, whole
+from numeric.given import a_seed, finite, whole
 from numeric.trained.operators import BlockKernel
 
 Array = np.ndarray
@@ -94,7 +94,7 @@ class NystromRegression:
     @cached_property
     def chosen(self) -> Array:
         """The landmarks' positions; the first half of them makes the coarser fit."""
-        return np.random.default_rng(self.seed).permutation(self.kernel.size)[: self.landmarks]
+        return np.random.default_rng(a_seed(self.seed)).permutation(self.kernel.size)[: self.landmarks]
 
     @cached_property
     def _weights(self) -> tuple[Array, Array]:

@@ -26,7 +26,8 @@ from numeric.brackets.rules import gaussian_weights
 from numeric.brackets.series.hermite import hermite_rows
 
 Pattern = tuple[int, ...]
-FLOOR = 1e-14  # relative to the label's own variance: adding so little changes nothing, and no ratio blows up
+FLOOR = 1e-14  # relative to the label's own variance: adding so little changes little, and no ratio blows up
+SAME = 1e-30  # for a label of the pair itself, whose conditional variance is zero: a spike of 1e-2 feels FLOOR at 1e-9
 
 
 class Family(NamedTuple):
@@ -89,7 +90,10 @@ def geometry(K: Array, a: Array, b: Array, labels: Array, single: bool) -> Geome
         b_second = xp.sqrt(xp.maximum(K[b, b] - b_first**2, floor * K[b, b]))
         second = _ratio(K[b][labels] - b_first * first, b_second)
         on_a, on_b = xp.stack([size_a, xp.zeros_like(size_a)]), xp.stack([b_first, b_second])
-    s = xp.sqrt(xp.maximum(variances - first**2 - second**2, floor * variances))
+    rest = xp.maximum(variances - first**2 - second**2, floor * variances)
+    if K.dtype != np.float32:
+        rest = xp.where((labels == a) | (labels == b), SAME * variances, rest)
+    s = xp.sqrt(rest)
     kappa = K[labels][:, labels] - first[:, None] * first[None, :] - second[:, None] * second[None, :]
     size = s[:, None] * s[None, :]
     r = xp.clip(_ratio(kappa, size), -1, 1)

@@ -19,7 +19,7 @@ import numpy as np
 from numeric.errors import NumericError
 from numeric.evaluation.validity import first_order
 from numeric.generated.training import FIRST, MOMENTS, PARTS
-from numeric.given import finite, stays_finite, whole
+from numeric.given import a_seed, finite, stays_finite, whole
 from numeric.trained.algorithms import Algorithm
 from numeric.trained.error import UnreliablePrediction
 from numeric.trained.finite import FiniteWidth
@@ -57,7 +57,7 @@ class Options:
     def __post_init__(self) -> None:
         finite(self.relative_error, "relative_error", above=0)
         finite(self.seconds, "seconds", above=0)
-        whole(self.seed, "seed")
+        a_seed(self.seed)
         if self.batch is not None:
             whole(self.batch, "batch", least=2)
         if self.dtype not in ("auto", "float32", "float64"):
