@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from typing import Any
+
 import jax
 import numpy as np
 from jax.sharding import Mesh
@@ -51,6 +54,11 @@ def brackets(
         else:
             four = sharded_unique(functions, K, plan, quads, mesh)
     return two, four
+
+
+def rounded_pairs(two: Mapping[Order, Any], rounded: Callable[[Any], Any]) -> dict[Order, Any]:
+    """Two-point brackets moved by rounding, but for those of K and Theta: the kernels stay as they are."""
+    return {order: value if order in ((0, 0), (1, 1)) else rounded(value) for order, value in two.items()}
 
 
 def missing_tensors(functions: Functions, steps: Steps) -> dict[str, str]:

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from numeric.brackets import Functions, Order, Pattern, Plan
-from numeric.evaluation.bracket_tables import brackets
+from numeric.evaluation.bracket_tables import brackets as all_brackets
+from numeric.evaluation.bracket_tables import rounded_pairs
 from numeric.evaluation.devices import everywhere, local, split
 from numeric.evaluation.layer import Tensors, combine, combine_rows, needed
 from numeric.subscripts import Rows, Steps, Values
@@ -49,26 +51,36 @@ def layer_step(
     mesh: Mesh | None = None,
     tick: Tick = lambda part: None,
     roundings: Sequence[Callable[[jax.Array], jax.Array]] = (),
+    brackets: dict[str, Any] | None = None,
+    smallest: bool = False,
 ) -> Tensors:
     """All tensors of the next layer, `rows` rows of the four-point ones at a time; `tick` hears of each part done.
 
-    With `roundings` of the four-point brackets, the largest value of each entry that they lead to (where all rows are
-    computed at once; in blocks, of the first).
+    With `roundings` of the brackets, the largest (or smallest) value of each entry that they lead to (where
+    all rows are computed at once; in blocks, of the first). `brackets` keeps what was integrated, for another step from
+    the same kernel.
     """
     pairs, quads = needed(table.steps, names)
-    program = _brackets(functions, pairs, quads, mesh)
-    if mesh is None:
-        two, four = program(plan, tensors["K"])
-    else:
-        two, four = local(program(*everywhere((split(plan, mesh.size), tensors["K"]), mesh)))
+    kept = {} if brackets is None else brackets
+    if not kept:
+        program = _brackets(functions, pairs, quads, mesh)
+        if mesh is None:
+            kept["two"], kept["four"] = program(plan, tensors["K"])
+        else:
+            whole_plan = everywhere((split(plan, mesh.size), tensors["K"]), mesh)
+            kept["two"], kept["four"] = local(program(*whole_plan))
+    two, four = kept["two"], kept["four"]
     size = tensors["K"].shape[0]
-    moved = [four] if four is None or not roundings else [rounded(four) for rounded in roundings]
+    moved = [(two, four)]
+    if four is not None and roundings:
+        moved = [(rounded_pairs(two, rounded), rounded(four)) for rounded in roundings]
     if four is None or rows >= size:
         whole = _whole(table, names, quads)
-        found = [whole(values, tensors, two, variant) for variant in moved]
+        found = [whole(values, tensors, *variant) for variant in moved]
         tick(1.0)
-        return {name: jnp.stack([new[name] for new in found]).max(axis=0) for name in names} if found[1:] else found[0]
-    four = moved[0]
+        pick = jnp.min if smallest else jnp.max
+        return {n: pick(jnp.stack([new[n] for new in found]), axis=0) for n in names} if found[1:] else found[0]
+    two, four = moved[0]
     flat = tuple(name for name in names if table.steps[name].rank != 4)
     large = tuple(name for name in names if table.steps[name].rank == 4)
     out = {name: jnp.zeros_like(tensors[name]) for name in large}
@@ -86,7 +98,7 @@ def _brackets(
     functions: Functions, pairs: tuple[Order, ...], quads: tuple[Pattern, ...], mesh: Mesh | None
 ) -> Callable[[Plan, jax.Array], tuple[Pairs, jax.Array | None]]:
     def layer_brackets(plan: Plan, K: jax.Array) -> tuple[Pairs, jax.Array | None]:
-        return brackets(functions, plan, K, pairs, quads, mesh)
+        return all_brackets(functions, plan, K, pairs, quads, mesh)
 
     return jax.jit(layer_brackets, out_shardings=NamedSharding(mesh, PartitionSpec()) if mesh is not None else None)
 

@@ -3,9 +3,9 @@
 The recursions close on any subset of the inputs, so a flow of a few of them costs little and shows the errors of their
 entries, carried through all layers. The few are those that are hardest to integrate, and random ones. Every rule of the
 second evaluation differs from the first one's, also where both are as fine as their tolerance can ask, and every
-tensor of every layer and every four-point bracket is moved by a few units in its last place: what rounding does to the
-result shows as well. Where brackets nearly cancel (A of small inputs) that is all there is, so that brackets are moved
-up and down and the largest outcome is taken: rounding must not agree with itself by chance.
+tensor of every layer and every bracket is moved by some units in its last place: what rounding does to the result shows
+as well. Where brackets nearly cancel (A of small inputs) that is all there is, so that brackets are moved up and down,
+and both the largest and the smallest outcomes go on: rounding must not agree with itself by chance.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ FINER, FINEST = 1e-2, 1e-14
 SAFETY = 3.0  # on the largest difference that was seen, if all inputs were compared
 SAMPLED = 10.0  # if only some were: the others' entries have been seen to be worse by 3.4
 ROUNDING = 8.0  # units in the last place by which the second evaluation's tensors are moved at every layer
-BRACKETS = 16.0  # units by which its four-point brackets are: above what sums over a rule lose
+BRACKETS = 16.0  # units by which its brackets are: above what sums over a rule lose
 LONG = 300  # layers from which the second evaluation of closed forms is one compiled loop, without that
 LOOSE = 1e-9  # the second evaluation's tolerance is at least so small
 SAMPLE = 20000  # quadruples among which the hardest one is sought
@@ -71,7 +71,7 @@ def estimate(run: Run, X: jax.Array, output: Tensors, plans: Sequence[Plan]) -> 
     avoid = quadruples.conditioned_on() if quadruples is not None else None
     if quadruples is not None and avoid is not None:
         avoid = avoid[quadruple_slots(labels[sorted_quadruples(len(labels))], quadruples.size)]
-    again: Tensors = {}
+    again: list[Tensors] = []
     kernels = tuple(name for name in ("K", "Theta") if name in run.names)
     for names in dict.fromkeys((run.names, kernels)):  # kernels alone, where the rest has no second evaluation
         other = _Second(
@@ -79,13 +79,14 @@ def estimate(run: Run, X: jax.Array, output: Tensors, plans: Sequence[Plan]) -> 
         )
         other.avoid = avoid
         with np.errstate(all="ignore"), suppress(NumericError):  # what cannot be integrated shows in its result
-            again = other.concrete(jnp.asarray(np.asarray(inputs)[labels]), {run.depth})[0][run.depth]
+            again = other.both(jnp.asarray(np.asarray(inputs)[labels]))
             break
     errors = dict.fromkeys(run.names, float("inf"))
     safety = SAFETY if len(labels) == len(inputs) else SAMPLED
-    for name in again:
+    for name in again[0] if again else ():
         full = np.asarray(output[name], dtype=float)
-        difference = np.abs(full[np.ix_(*[labels] * full.ndim)] - np.asarray(again[name])).max()
+        own = full[np.ix_(*[labels] * full.ndim)]
+        difference = max(np.abs(own - np.asarray(second[name])).max() for second in again)
         errors[name] = safety * float(difference) / max(float(np.abs(full).max()), 1e-300) + rounding
         if full.ndim == 2:
             errors[name] += float(np.abs(full - full.T).max()) / max(float(np.abs(full).max()), 1e-300)
@@ -107,6 +108,22 @@ class _Second(Run):
 
     avoid: np.ndarray | None = None
     finer = True
+
+    def both(self, X: jax.Array) -> list[Tensors]:
+        """The output layer's tensors with every entry moved up as far as rounding may, and down: one integration.
+
+        With one of them only, an error of the first evaluation's own rounding in that direction would not show.
+        """
+        self.kept: dict[int, dict[str, Any]] = {}
+        found, plans = self.concrete(X, {self.depth})
+        if not self.kept:
+            return [found[self.depth]]
+        self.smallest = True
+        return [found[self.depth], self.concrete(X, {self.depth}, plans=plans)[0][self.depth]]
+
+    def brackets(self, layer: int) -> dict[str, Any] | None:
+        return self.kept.setdefault(layer, {}) if self.quads else None
+
     roundings = tuple(partial(_moved, units=BRACKETS, phase=k * np.pi / 2) for k in range(4))  # each sign, each number
 
     def in_one_loop(self, tensors: Tensors) -> tuple[Tensors, tuple[Plan, ...]] | None:

@@ -26,6 +26,7 @@ from numeric.brackets import (
     unique_quadruples,
 )
 from numeric.brackets.patterns import arrangements
+from numeric.evaluation.bracket_tables import rounded_pairs
 from numeric.evaluation.layer import needed
 from numeric.subscripts import Steps, views
 
@@ -46,24 +47,30 @@ def host_step(
     values: Any,
     tensors: Mapping[str, Any],
     roundings: Sequence[Callable[[Any], Any]] = (),
+    brackets: dict[str, Any] | None = None,
+    smallest: bool = False,
 ) -> Any:
     """All tensors of the next layer, as NumPy arrays; `values` are NumPy's numbers.
 
-    With `roundings` of the four-point brackets, the largest value of each entry that they lead to.
+    With `roundings` of the brackets, the largest (or smallest) value of each entry that they lead to. `brackets` keeps
+    what was integrated, for another step from the same kernel.
     """
     pairs, quads = needed(steps, names)
     below: dict[str, Any] = {name: np.asarray(x) for name, x in tensors.items()}
     with np.errstate(all="ignore"):  # what is not finite is found by the flow's own check
-        two = _pairs(functions, plan, below["K"], pairs)
-        four = _quadruples(functions, plan, below["K"], quads) if quads else {}
-        out: dict[str, Any] = {}
+        kept = {} if brackets is None else brackets
+        if not kept:
+            kept["two"] = _pairs(functions, plan, below["K"], pairs)
+            kept["four"] = _quadruples(functions, plan, below["K"], quads) if quads else {}
+        two, four, out = kept["two"], kept["four"], dict[str, Any]()
+        pick = np.minimum if smallest else np.maximum
         for rounded in roundings or [lambda four: four]:
-            moved = {pattern: rounded(value) for pattern, value in four.items()}
+            pair, moved = rounded_pairs(two, rounded), {pattern: rounded(value) for pattern, value in four.items()}
             for name in names:
                 rank = steps[name].rank
-                s, m, t = views(two, rank), views(moved, rank), views(below, rank)
+                s, m, t = views(pair, rank), views(moved, rank), views(below, rank)
                 new = np.asarray(steps[name].advance(values, s, m, t))
-                out[name] = np.maximum(out[name], new) if name in out else new
+                out[name] = pick(out[name], new) if name in out else new
     return out
 
 

@@ -29,7 +29,8 @@ class Run:
     """What stays the same from layer to layer; `finer` asks for finer rules where those do not follow a tolerance."""
 
     finer = False
-    roundings: Sequence[Callable[[Any], Any]] = ()  # of four-point brackets: a second evaluation moves them
+    roundings: Sequence[Callable[[Any], Any]] = ()  # of brackets: a second evaluation moves them
+    smallest = False  # which of the moved outcomes is taken: the largest or the smallest
 
     def __init__(
         self,
@@ -132,12 +133,18 @@ class Run:
         if self.mesh is None and on_host(tensors["K"]):
             tick(1.0)
             numbers = self.numbers(layer)
-            return host_step(self.functions, self.steps, self.names, plan, numbers, tensors, self.roundings)
+            own = (self.roundings, self.brackets(layer), self.smallest)
+            return host_step(self.functions, self.steps, self.names, plan, numbers, tensors, *own)
         rows = tensors["K"].shape[0] if self.rows is None else self.rows
         table, values = Table(self.steps), self.values(layer)
         return layer_step(
-            self.functions, table, self.names, plan, values, tensors, rows, self.mesh, tick, self.roundings
-        )
+            self.functions, table, self.names, plan, values, tensors, rows, self.mesh, tick, self.roundings,
+            self.brackets(layer), self.smallest,
+        )  # fmt: skip
+
+    def brackets(self, layer: int) -> dict[str, Any] | None:
+        """Where the brackets of a layer are kept for a second pass; nowhere."""
+        return None
 
     def plan(self, kernels: np.ndarray, layer: int) -> Plan:
         """A plan for one kernel, or for a stack of them that ends at the layer below this one."""
