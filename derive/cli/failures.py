@@ -151,6 +151,12 @@ class _Stop:
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGINT, self.ask)
             signal.signal(signal.SIGTERM, self.ask)
+            self.others, sys.unraisablehook = sys.unraisablehook, self.swallowed
+
+    def swallowed(self, lost: Any) -> None:
+        """An exception that arrived in a destructor or a callback of the collector: the next one comes soon."""
+        if not isinstance(lost.exc_value, KeyboardInterrupt | Terminated):
+            self.others(lost)
 
     def ask(self, number: int, frame: FrameType | None) -> None:
         if self.done.is_set():

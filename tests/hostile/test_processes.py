@@ -29,6 +29,8 @@ def start(words: list[str], folder: Path, **environment: str) -> subprocess.Pope
 
 def whole(path: Path) -> bool:
     """Whether a file that a command writes is a complete one."""
+    if path.suffix == ".png":
+        return path.read_bytes().endswith(b"IEND\xaeB`\x82")
     text = path.read_text(encoding="utf-8")
     match path.suffix:
         case ".json":
@@ -56,6 +58,12 @@ SWALLOWS = (
     "            else: raise\n"
     "seen = []\n"
 )
+IN_A_DESTRUCTOR = (
+    "class Slow:\n"
+    "    def __del__(self): time.sleep(1)\n"
+    "def run():\n"
+    "    while True: Slow()\n"  # the exception cannot leave it: Python prints it, and goes on
+)
 STUCK = (
     "def run():\n    import ctypes\n    while True: ctypes.CDLL(None).sleep(30)\n"  # compiled code that never looks up
 )
@@ -68,6 +76,7 @@ SLEEPS = "def run():\n    time.sleep(60)\n"
         (SLEEPS, signal.SIGINT, 130),
         (SLEEPS, signal.SIGTERM, 143),
         (SWALLOWS, signal.SIGINT, 130),
+        (IN_A_DESTRUCTOR, signal.SIGTERM, 143),
         (STUCK, signal.SIGINT, 130),
     ],
 )
