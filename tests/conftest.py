@@ -48,8 +48,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.hookimpl(hookwrapper=True)
-def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
-    """With COSTS=file, the CPU seconds of each call are written there, children included."""
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    """With COSTS=file, the CPU seconds of each test are written there, fixtures and children included."""
     start = sum(os.times()[:4])
     yield
     if os.environ.get("COSTS"):
