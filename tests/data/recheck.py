@@ -164,24 +164,11 @@ def trained() -> list[str]:
 def cross_entropy() -> list[str]:
     make, found = script("trained/make_cross_entropy.py"), []
     stored = json.loads((HERE / "trained" / "cross_entropy.json").read_text())["runs"]
-    make.PAIRS = {32: 500}
-    fresh = make.run("soft", 32)
-    old = next(r for r in stored if r["name"] == "soft" and r["width"] == 32)
-    for name in ("mean", "probabilities", "test loss"):
-        numbers = [np.array(r[name][key]) for r in (old, fresh) for key in ("value", "error")]
-        found += _pulls(f"cross-entropy, width 32, {name}", *numbers)
-    return found
-
-
-def test_losses() -> list[str]:
-    make, found = script("trained/make_test_loss.py"), []
-    stored = json.loads((HERE / "trained" / "test_loss.json").read_text())["runs"]
-    make.PAIRS = {32: 500}
-    fresh = make.run(3, 32, 1.0)
-    old = next(r for r in stored if (r["depth"], r["width"], r["factor"]) == (3, 32, 1.0))
-    for name in ("loss", "above_frozen", "shift"):
-        numbers = [np.array(r[name][key]) for r in (old, fresh) for key in ("value", "error")]
-        found += _pulls(f"depth 3, width 32, {name}", *numbers)
+    for fresh in make.run(3, 32, 300, 3000):
+        old = next(r for r in stored if [r[k] for k in ("depth", "width", "factor")] == [3, 32, fresh["factor"]])
+        for name in ("interaction", "linear", "loss"):
+            numbers = [np.array(r[name][key]) for r in (old, fresh) for key in ("value", "error")]
+            found += _pulls(f"depth 3, width 32, targets times {fresh['factor']:.3g}, {name}", *numbers)
     return found
 
 

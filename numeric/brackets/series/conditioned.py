@@ -92,7 +92,8 @@ def geometry(K: Array, a: Array, b: Array, labels: Array, single: bool) -> Geome
         on_a, on_b = xp.stack([size_a, xp.zeros_like(size_a)]), xp.stack([b_first, b_second])
     rest = xp.maximum(variances - first**2 - second**2, floor * variances)
     if K.dtype != np.float32:
-        rest = xp.where((labels == a) | (labels == b), SAME * variances, rest)
+        own = (labels == a.astype(labels.dtype)) | (labels == b.astype(labels.dtype))
+        rest = xp.where(own, SAME * variances, rest)
     s = xp.sqrt(rest)
     kappa = K[labels][:, labels] - first[:, None] * first[None, :] - second[:, None] * second[None, :]
     size = s[:, None] * s[None, :]

@@ -98,39 +98,42 @@ def by_descent(depth, factor):
 
 
 def measured(depth, rescaled, f, y):
-    """n × (test loss - infinite width) by extrapolation from widths 32 and 64, and its standard error.
+    """n × (test loss - infinite width) at 1/n = 0, from a line through the stored widths, and its standard error.
 
-    The networks' loss was compared with that of the same initial outputs under the frozen NTK; the latter's mean
-    differs from infinite width by the covariance G1/n of initial outputs.
+    The networks' loss was compared with that of their own linearizations, and those with the same initial outputs under
+    the frozen NTK, whose mean differs from infinite width by the covariance G1/n of initial outputs.
     """
     train, test = STORED["setting"]["train"], [k for k in range(len(y)) if k not in STORED["setting"]["train"]]
-    runs = {r["width"]: r for r in STORED["runs"] if r["depth"] == depth and (r["factor"] != 1) == rescaled}
+    runs = [r for r in STORED["runs"] if r["depth"] == depth and (r["factor"] != 1) == rescaled]
     theta = np.asarray(f.Theta)
     moved = np.eye(len(theta))
     moved[:, train] -= theta[:, train] @ np.linalg.inv(theta[np.ix_(train, train)])
     spread = y.shape[1] * np.trace((moved @ np.asarray(f.G1) @ moved.T)[np.ix_(test, test)]) / 2
-    value = {n: n * runs[n]["above_frozen"]["value"] for n in (32, 64)}
-    error = {n: n * runs[n]["above_frozen"]["error"] for n in (32, 64)}
-    unit = len(test) * runs[32]["factor"] ** 2
-    return (2 * value[64] - value[32] + spread) / unit, np.hypot(2 * error[64], error[32]) / unit
+    n = np.array([r["width"] for r in runs])
+    value = n * np.array([r["interaction"]["value"] + r["linear"]["value"] for r in runs])
+    error = n * np.array([np.hypot(r["interaction"]["error"], r["linear"]["error"]) for r in runs])
+    (_, limit), covariance = np.polyfit(1 / n, value, 1, w=1 / error, cov="unscaled")
+    unit = len(test) * runs[0]["factor"] ** 2
+    return (limit + spread) / unit, np.sqrt(covariance[1, 1]) / unit
 
 
-@pytest.mark.slow
 @pytest.mark.equation("infinity.25")
 @pytest.mark.equation("infinity.26")
-@pytest.mark.parametrize(("depth", "rescaled"), [(3, False), (3, True), (6, True)])
+@pytest.mark.parametrize(("depth", "rescaled"), [(3, False), (3, True), (6, False), (6, True)])
 def test_the_loss_of_real_networks_at_two_depths(depth, rescaled):
     """Trained tanh networks of three and six layers: what finite width adds to the test loss.
 
-    Six layers with targets that are not rescaled have L²/n > 1/2 at the widths that are stored: there the first order
-    is not the last word, and they are left out.
+    Six layers with targets that are not rescaled converge slowly (corrections of order L²/n, the networks are up to 256
+    wide); rescaled to the outputs' scale, 64 neurons agree as they are.
     """
     setting = STORED["setting"]
     y = np.array(setting["targets"])
     f = flow("tanh", np.array(setting["X"]), depth, 1, tensors=["K", "Theta", "G1"])
     limit, error = measured(depth, rescaled, f, y)
     factor = next(r["factor"] for r in STORED["runs"] if r["depth"] == depth and (r["factor"] != 1) == rescaled)
-    assert abs(limit - by_descent(depth, factor)) < 3.5 * error
+    expected = by_descent(depth, factor)
+    assert abs(limit - expected) < 3.5 * error
+    assert error < 0.25 * max(abs(expected), 0.3)
 
 
 def test_finite_width_is_the_first_order_of_the_loss():
