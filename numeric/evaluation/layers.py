@@ -151,6 +151,8 @@ class Run:
         try:
             return choose(self.functions, kernels, self.pairs, self.quads, self.tolerance)
         except NumericError as error:
+            if kernels.ndim == 3:  # the hardest one is that of the largest variance
+                layer = 2 + int(np.argmax(np.diagonal(kernels, axis1=1, axis2=2).max(axis=1)))
             raise type(error)(f"At layer {layer}: {error}") from None
 
     def kernels(self, K: jax.Array) -> np.ndarray:

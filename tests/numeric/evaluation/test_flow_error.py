@@ -86,3 +86,9 @@ def test_activations_that_are_too_sharp_are_flagged():
         want = np.asarray(relu.layer(2)[name])
         off = np.abs(np.asarray(sharp.layer(2)[name]) - want).max() / np.abs(want).max()
         assert off < 0.01 + sharp.error[name]
+
+
+def test_a_refusal_names_the_layer_whose_variance_it_tells():
+    """One plan serves all layers; the variance that it cannot do is the inputs', before the second layer."""
+    with pytest.raises(NumericError, match=r"^At layer 2: .*variance 5\.45e\+05"):
+        flow("z*(1+erf(5*z))/2", [[1000.0, 300.0], [200.0, -900.0]], 3, 64, 0.0, 1.0, 1.0, 1.0)
