@@ -164,6 +164,18 @@ def trained() -> list[str]:
 def cross_entropy() -> list[str]:
     make, found = script("trained/make_cross_entropy.py"), []
     stored = json.loads((HERE / "trained" / "cross_entropy.json").read_text())["runs"]
+    make.PAIRS = {32: 500}
+    fresh = make.run("soft", 32)
+    old = next(r for r in stored if r["name"] == "soft" and r["width"] == 32)
+    for name in ("mean", "probabilities", "test loss"):
+        numbers = [np.array(r[name][key]) for r in (old, fresh) for key in ("value", "error")]
+        found += _pulls(f"cross-entropy, width 32, {name}", *numbers)
+    return found
+
+
+def test_losses() -> list[str]:
+    make, found = script("trained/make_test_loss.py"), []
+    stored = json.loads((HERE / "trained" / "test_loss.json").read_text())["runs"]
     for fresh in make.run(3, 32, 300, 3000):
         old = next(r for r in stored if [r[k] for k in ("depth", "width", "factor")] == [3, 32, fresh["factor"]])
         for name in ("interaction", "linear", "loss"):
