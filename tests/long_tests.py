@@ -3,9 +3,9 @@
     COSTS=costs.jsonl pytest -n 2 -m "slow or not slow"     # conftest.py writes the CPU seconds of each test
     python tests/long_tests.py costs.jsonl                  # writes long_tests.txt
 
-A test is long if it takes over LIMIT CPU seconds, fixtures and children included. Of a test with parameters the cheapest
-case stays a quick one up to MOST; so do the tests of tests/hostile, which guard users' data. What is the first to need a
-module's fixture or to compile a program pays for the others: measure again after a change of the list.
+A test is long if it takes over LIMIT CPU seconds, fixtures and children included. Of a test with parameters the
+cheapest case stays a quick one up to MOST; so do the tests of tests/hostile, which guard users' data. What is the first
+to need a module's fixture or to compile a program pays for the others: measure again after a change of the list.
 """
 
 from __future__ import annotations
