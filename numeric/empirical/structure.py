@@ -87,6 +87,48 @@ class Structure:
                     self._uses[tag.leaf].append(place)
         return [tag_of(v) for v in jaxpr.outvars]
 
+    def biases(self) -> dict[Key, tuple[int, float]]:
+        """{place: (leaf, c)} for the leaves whose gradient is c times the signal of a dense layer at one position.
+
+        Such a leaf is added, number by number, to a multiple of the layer's y, and neither is used anywhere else.
+        """
+        found: dict[Key, tuple[int, float]] = {}
+        for place in self.places:
+            if place.positions == 1 and self._equation(place.key).primitive.name == "dot_general":
+                bias = self._bias(place)
+                if bias is not None and self._uses[bias[0]] == [None]:
+                    found[place.key] = bias
+        return found
+
+    def _bias(self, place: Place) -> tuple[int, float] | None:
+        jaxpr = self._jaxpr(place.key)
+        if place.key[:-1]:  # inside a call: which leaf an argument is would have to be followed through it
+            return None
+        leaves: dict[Any, _Tag] = {v: _Tag(k, 1.0) for k, v in enumerate(jaxpr.invars[: len(self._uses)])}
+        value, scale = jaxpr.eqns[place.key[-1]].outvars[0], 1.0
+        for number, eqn in enumerate(jaxpr.eqns):
+            operands = [v for v in eqn.invars if not isinstance(v, Literal)]
+            own = [leaves[v] for v in operands if v in leaves]
+            if own and len(operands) == 1 and _in_order(eqn):
+                leaves[eqn.outvars[0]] = own[0]
+            elif own and len(operands) == 1:
+                scaled = _scaled(eqn, [own[0] if v is operands[0] else None for v in eqn.invars])
+                leaves.update({} if scaled is None else {eqn.outvars[0]: scaled})
+            if number <= place.key[-1] or value not in operands:
+                continue
+            if sum(value in e.invars for e in jaxpr.eqns) + (value in jaxpr.outvars) != 1:
+                return None
+            moved = _scaled(eqn, [_Tag(0, scale) if v is value else None for v in eqn.invars])
+            if _in_order(eqn):
+                value = eqn.outvars[0]
+            elif moved is not None:
+                value, scale = eqn.outvars[0], moved.scale
+            elif eqn.primitive.name in ("add", "add_any") and len(own) == 1 and _equal_shapes(eqn):
+                return own[0].leaf, own[0].scale / scale
+            else:
+                return None
+        return None
+
     def run(
         self,
         leaves: Sequence[Array],
@@ -170,12 +212,16 @@ class Structure:
         return jnp.moveaxis(moved, range(free), range(-free, 0))
 
     def _equation(self, key: Key) -> JaxprEqn:
+        return self._jaxpr(key).eqns[key[-1]]
+
+    def _jaxpr(self, key: Key) -> Jaxpr:
+        """The (inner) jaxpr in which an equation stands."""
         jaxpr = self.closed.jaxpr
         for number in key[:-1]:
             inner = _inner(jaxpr.eqns[number])
             assert inner is not None
             jaxpr = inner.jaxpr
-        return jaxpr.eqns[key[-1]]
+        return jaxpr
 
 
 def _apply(jaxpr: Jaxpr, eqn: JaxprEqn, arguments: Sequence[Any]) -> list[Any]:
@@ -198,6 +244,19 @@ def _shaped(v: Any) -> jax.core.ShapedArray:
     """What is known of a value before it is computed: shape and type."""
     aval: jax.core.ShapedArray = v.aval
     return aval
+
+
+def _in_order(eqn: JaxprEqn) -> bool:
+    """Whether an equation only gives its operand's numbers another shape: the same ones in the same order."""
+    name = eqn.primitive.name
+    if name in ("reshape", "squeeze", "copy") or (name == "convert_element_type" and _same_type(eqn)):
+        return eqn.params.get("dimensions") is None or name != "reshape"
+    return name == "broadcast_in_dim" and _shaped(eqn.invars[0]).size == _shaped(eqn.outvars[0]).size
+
+
+def _equal_shapes(eqn: JaxprEqn) -> bool:
+    first, second = (_shaped(v).shape for v in eqn.invars)
+    return bool(first == second)
 
 
 def _same_type(eqn: JaxprEqn) -> bool:

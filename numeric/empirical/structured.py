@@ -43,6 +43,10 @@ class StructuredModel:
         self.outputs = outputs
         self.places = [place for place in self.structure.places if uniform[place.leaf]]
         kept = {place.leaf for place in self.places}
+        biases = {key: bias for key, bias in self.structure.biases().items() if uniform[bias[0]]}
+        self.biases = {p.key: biases[p.key] for p in self.places if p.key in biases}
+        """The biases of these places: their gradients are the places' signals, so that one product does for both."""
+        kept |= {leaf for leaf, _ in self.biases.values()}
         self.others = sorted({*self.structure.others, *(p.leaf for p in self.structure.places)} - kept)
         self.shapes = [leaf.shape for leaf in leaves]
         self.sizes = [int(np.prod(shape, dtype=int)) for shape in self.shapes]
@@ -92,8 +96,13 @@ class StructuredModel:
             by_gradients, by_positions = self._costs(place, n, m)
             weight = place.scale**2 * jnp.ravel(rates[place.leaf])[0]
             if place.positions == 1:
-                part = _products(s[:, :, 0], t[:, :, 0]) * (a[:, 0] @ b[:, 0].T)[:, None, :, None]
-            elif by_gradients <= by_positions:
+                inputs = weight * (a[:, 0] @ b[:, 0].T)
+                if place.key in self.biases:
+                    leaf, factor = self.biases[place.key]
+                    inputs = inputs + factor**2 * jnp.ravel(rates[leaf])[0]
+                total = total + _products(s[:, :, 0], t[:, :, 0]) * inputs[:, None, :, None]
+                continue
+            if by_gradients <= by_positions:
                 part = _products(_gradients(a, s), _gradients(b, t))
             else:
                 part = jax.lax.map(lambda pair, b=b, t=t: _over_positions(pair[0], pair[1], b, t), (a, s))

@@ -11,6 +11,7 @@ from jax.flatten_util import ravel_pytree
 from numeric import flow
 from numeric.empirical import empirical_ntk, network_tensors, ntk_vector_product, pseudo_ntk
 from numeric.empirical.ntk import cheapest, sample_model
+from numeric.empirical.structure import Structure
 from numeric.ensemble.networks import Networks
 from numeric.errors import NumericError
 from numeric.trained.algorithms import GradientDescent
@@ -231,3 +232,31 @@ def test_refusals():
         ntk_vector_product(apply, params, X, jnp.ones(3))
     with pytest.raises(NumericError, match="sums over outputs"):
         pseudo_ntk(models()["shared"][0], models()["shared"][1], models()["shared"][2])
+
+
+def _dense(change):
+    """A two-layer model whose first bias enters by `change(y, b)`; parameters W0, b0, W1."""
+    params = [jax.random.normal(jax.random.key(k), shape) for k, shape in enumerate([(3, 4), (4,), (4, 2)])]
+    return params, lambda p, X: jnp.tanh(change(X @ p[0] / 2, p[1])) @ p[2]
+
+
+@pytest.mark.parametrize(
+    ("change", "factor"),
+    [
+        (lambda y, b: y + 3 * b[None], 6.0),
+        (lambda y, b: b.reshape(1, 4) + y, 2.0),
+        (lambda y, b: y + b[None, ::-1], None),
+        (lambda y, b: y + b[None] + y**2, None),
+        (lambda y, b: (y + b[None]) * jnp.sum(b), None),
+        (lambda y, b: y * b[None], None),
+    ],
+)
+def test_biases_share_the_product_of_their_layer(change, factor):
+    """The gradient of a bias is the layer's signal: found where it is so, and the NTK is that of the Jacobian."""
+    params, model = _dense(change)
+    X = jax.random.normal(jax.random.key(9), (3, 3))
+    found = Structure(lambda p, x: model(p, x[None])[0], params, X[0]).biases()
+    assert list(found.values()) == ([] if factor is None else [(1, factor)])
+    rates = [0.7, 0.2, 1.3]
+    structured, plain = (empirical_ntk(model, params, X, rates=rates, method=m) for m in ("structured", "jacobian"))
+    np.testing.assert_allclose(structured, plain, rtol=1e-12, atol=1e-13)
