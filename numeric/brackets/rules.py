@@ -7,7 +7,7 @@ rounded up to a coarse ladder, so that the layers of a network mostly share comp
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import partial
+from functools import lru_cache, partial
 
 import jax
 import jax.numpy as jnp
@@ -20,6 +20,7 @@ from numeric.errors import NumericError
 FARTHEST = 38.0  # standard deviations: beyond, the Gaussian underflows
 CHUNK = 8192
 FINEST_STEPS = (1 / 480, 2e-4)
+RATIO, COARSE = 0.85, 15  # between steps that are tried; the coarse ones are tried together
 
 
 def ladder(number: float, ratio: float = 1.25) -> int:
@@ -92,16 +93,22 @@ def converged_step(
     scale, radius = np.sqrt(variance), reach(functions, products, variance, tolerance, shift)
     level = 200 * np.finfo(float).eps
 
-    def integrals(step: float) -> tuple[np.ndarray, np.ndarray]:
-        nodes = half_line(step, radius)
-        nodes = np.concatenate([nodes, -nodes])
-        weights = step / np.sqrt(2 * np.pi) * np.exp(-(nodes**2) / 2)
-        values = {k: evaluate(functions, k, scale * (nodes + shift)) for k in orders}
-        terms = np.array([weights * np.prod([values[k] for k in product], axis=0) for product in products])
-        return terms.sum(axis=1), np.abs(terms).sum(axis=1)
+    def integrals(*steps: float) -> list[tuple[np.ndarray, np.ndarray]]:
+        """The integrals, and those of absolute values, with each of the steps: the functions are called once."""
+        lines = [half_line(step, radius) for step in steps]
+        every = [np.concatenate([nodes, -nodes]) for nodes in lines]
+        ends = np.cumsum([nodes.size for nodes in every])[:-1]
+        values = {k: np.split(evaluate(functions, k, scale * (np.concatenate(every) + shift)), ends) for k in orders}
+        found = []
+        for place, (step, nodes) in enumerate(zip(steps, every)):
+            weights = step / np.sqrt(2 * np.pi) * np.exp(-(nodes**2) / 2)
+            factors = [[values[k][place] for k in product] for product in products]
+            terms = np.array([weights * np.prod(factor, axis=0) for factor in factors])
+            found.append((terms.sum(axis=1), np.abs(terms).sum(axis=1)))
+        return found
 
     for finest in FINEST_STEPS:  # what coarse rules all miss, such as a sharp step at zero, a fine one does not
-        (check, _), (exact, size) = integrals(1.7 * finest), integrals(finest)
+        (check, _), (exact, size) = integrals(1.7 * finest, finest)
         if not np.all(np.isfinite(exact)):
             raise NumericError(f"{functions.name}: its Gaussian integrals at variance {variance:.3g} overflow.")
         allowed = max(tolerance, level) * size
@@ -109,15 +116,26 @@ def converged_step(
             break
     else:
         raise NumericError(f"{functions.name}: the trapezoidal rule does not converge at variance {variance:.3g}.")
-    step = 1.0
-    while np.any(np.abs(integrals(step)[0] - exact) > allowed):
-        step = max(0.85 * step, finest)
+    step, coarse = 1.0, [RATIO**k for k in range(COARSE)]
+    for step, (found, _) in zip(coarse, integrals(*coarse)):
+        if np.all(np.abs(found - exact) <= allowed):
+            return step
+    while np.any(np.abs(integrals(step)[0][0] - exact) > allowed):
+        step = max(RATIO * step, finest)
     return step
 
 
 def gaussian_radius(tolerance: float) -> float:
     """Beyond this many standard deviations the Gaussian, polynomial growth included, is below the tolerance."""
     return float(np.sqrt(2 * np.log(1 / max(tolerance, 1e-17))) + 0.4)
+
+
+@lru_cache(maxsize=64)
+def _sizes_far_out(functions: Functions, order: int, variance: float, shift: float) -> np.ndarray:
+    """|sigma^(order)| on either side, (2, points): several radii are asked for at one variance."""
+    x = np.arange(0.0, FARTHEST, 0.125)
+    with np.errstate(all="ignore"):
+        return np.abs(evaluate(functions, order, np.sqrt(variance) * (np.stack([x, -x]) + shift)))
 
 
 def reach(
@@ -132,9 +150,10 @@ def reach(
     products = list(products)
     orders = sorted({k for product in products for k in product})
     last = 0.0
-    for sign in (1, -1):
+    sizes = {k: _sizes_far_out(functions, k, variance, shift) for k in orders}
+    for side in (0, 1):
         with np.errstate(all="ignore"):
-            values = {k: np.abs(evaluate(functions, k, np.sqrt(variance) * (sign * x + shift))) for k in orders}
+            values = {k: both[side] for k, both in sizes.items()}
             for product in products:
                 size = gaussian * np.prod([values[k] for k in product], axis=0)
                 large = np.flatnonzero(~(size <= 0.01 * max(tolerance, 1e-17) * np.nansum(size)))
