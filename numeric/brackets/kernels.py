@@ -23,13 +23,14 @@ class Kernels:
     c: np.ndarray
     same: np.ndarray
     symmetric: bool
+    largest: float | None = None  # |correlation| of different inputs, where it is known
 
     @classmethod
     def square(cls, K: np.ndarray) -> Kernels:
         """Of one kernel (N, N) or a stack (layers, N, N), checked."""
-        K = check_kernel(K)
+        K, rho = _checked(K)
         diagonal = np.diagonal(K, axis1=1, axis2=2)
-        return cls(diagonal, diagonal, K, np.eye(K.shape[-1], dtype=bool), True)
+        return cls(diagonal, diagonal, K, np.eye(K.shape[-1], dtype=bool), True, rho)
 
     @classmethod
     def alone(cls, variances: np.ndarray) -> Kernels:
@@ -46,6 +47,8 @@ class Kernels:
     @cached_property
     def rho(self) -> float:
         """The largest |correlation| of different inputs."""
+        if self.largest is not None:
+            return self.largest
         if self.c.size <= SMALL:
             return float(self.correlations.max())
         return float(_largest_correlation(*(jnp.asarray(x) for x in (self.a, self.b, self.c, self.same))))
@@ -70,14 +73,20 @@ def correlations(K: np.ndarray) -> np.ndarray:
 
 def check_kernel(K: np.ndarray) -> np.ndarray:
     """A stack (layers, N, N) of finite symmetric kernels with a non-negative diagonal, or one clear sentence."""
+    return _checked(K)[0]
+
+
+def _checked(K: np.ndarray) -> tuple[np.ndarray, float]:
+    """The stack, and the largest |correlation| of different inputs in it."""
     K = np.asarray(K, dtype=float)
     if K.ndim not in (2, 3) or K.shape[-1] != K.shape[-2] or K.shape[-1] == 0:
         raise NumericError(f"A kernel has shape (N, N), or (layers, N, N) for several at once, not {K.shape}.")
     K = K.reshape(-1, *K.shape[-2:])
     if K.size <= SMALL:
-        size, least, asymmetry, excess = (float(x) for x in _summary(np, K))
+        with np.errstate(all="ignore"):  # what is not finite is said below
+            size, least, asymmetry, excess, rho = (float(x) for x in _summary(np, K))
     else:
-        size, least, asymmetry, excess = (float(x) for x in _compiled_summary(jnp.asarray(K)))
+        size, least, asymmetry, excess, rho = (float(x) for x in _compiled_summary(jnp.asarray(K)))
     if not np.isfinite(size):
         raise NumericError("The kernel holds NaN or infinity.")
     if asymmetry > 1e-8 * size:
@@ -86,19 +95,21 @@ def check_kernel(K: np.ndarray) -> np.ndarray:
         raise NumericError("The kernel's diagonal holds a negative variance.")
     if excess > 1e-6 * size:
         raise NumericError("The kernel holds a covariance larger than the variances allow: it is no covariance matrix.")
-    return K
+    return K, rho
 
 
 def _summary(xp, K):
     """Of a stack of kernels: largest entry, smallest variance, asymmetry, largest violation of
-    |K_ab| <= sqrt(K_aa K_bb). One pass, since plans are made at every layer.
+    |K_ab| <= sqrt(K_aa K_bb), largest |correlation| of different inputs. One pass, since plans are made at every layer.
     """
     diagonal = xp.diagonal(K, axis1=1, axis2=2)
     scale = xp.sqrt(xp.maximum(diagonal, 0))
     size = xp.abs(K)
     asymmetry = xp.max(xp.abs(K - xp.swapaxes(K, 1, 2)))
     excess = xp.max(size - scale[:, :, None] * scale[:, None, :])
-    return xp.max(size), xp.min(diagonal), asymmetry, excess
+    inverse = xp.where(scale > 0, 1 / xp.where(scale > 0, scale, 1), 0)
+    rho = xp.where(xp.eye(K.shape[-1], dtype=bool)[None], 0, size * (inverse[:, :, None] * inverse[:, None, :]))
+    return xp.max(size), xp.min(diagonal), asymmetry, excess, xp.minimum(xp.max(rho), 1.0)
 
 
 @jax.jit
