@@ -98,9 +98,14 @@ def execute(book: nbformat.NotebookNode, timeout: int = 600) -> nbformat.Noteboo
 
 def shown(book: nbformat.NotebookNode) -> list[tuple[int, str, bool]]:
     """What a reader sees of each code cell: its texts, and the numbers of its figures; are they rounded for reading?"""
-    found = []
+    found: list[tuple[int, str, bool]] = []
     for position, cell in enumerate(book.cells):
+        printed = None  # what is printed arrives in pieces, which are the kernel's own
         for output in cell.get("outputs", []):
+            if output["output_type"] == "stream" and printed == output["name"]:
+                found[-1] = (position, found[-1][1] + output["text"], True)
+                continue
+            printed = output["name"] if output["output_type"] == "stream" else None
             data = output.get("data", {})
             if FIGURE in data:
                 found.append((position, json.dumps(data[FIGURE], sort_keys=True), False))
