@@ -106,9 +106,13 @@ class Structure:
             return None
         leaves: dict[Any, _Tag] = {v: _Tag(k, 1.0) for k, v in enumerate(jaxpr.invars[: len(self._uses)])}
         value, scale = jaxpr.eqns[place.key[-1]].outvars[0], 1.0
+
+        def used_once(v: Any) -> bool:
+            return sum(u is v for e in jaxpr.eqns for u in e.invars) + sum(u is v for u in jaxpr.outvars) == 1
+
         for number, eqn in enumerate(jaxpr.eqns):
             operands = [v for v in eqn.invars if not isinstance(v, Literal)]
-            own = [leaves[v] for v in operands if v in leaves]
+            own = [leaves[v] for v in operands if v in leaves and used_once(v)]
             if own and len(operands) == 1 and _in_order(eqn):
                 leaves[eqn.outvars[0]] = own[0]
             elif own and len(operands) == 1:
@@ -116,12 +120,12 @@ class Structure:
                 leaves.update({} if scaled is None else {eqn.outvars[0]: scaled})
             if number <= place.key[-1] or value not in operands:
                 continue
-            if sum(value in e.invars for e in jaxpr.eqns) + (value in jaxpr.outvars) != 1:
+            if not used_once(value):
                 return None
             moved = _scaled(eqn, [_Tag(0, scale) if v is value else None for v in eqn.invars])
             if _in_order(eqn):
                 value = eqn.outvars[0]
-            elif moved is not None:
+            elif moved is not None and moved.scale != 0:
                 value, scale = eqn.outvars[0], moved.scale
             elif eqn.primitive.name in ("add", "add_any") and len(own) == 1 and _equal_shapes(eqn):
                 return own[0].leaf, own[0].scale / scale

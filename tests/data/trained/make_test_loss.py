@@ -1,6 +1,6 @@
 """Makes test_loss.json: the mean test loss of real tanh networks trained by descent, at two depths and several widths.
 
-Run: python tests/data/trained/make_test_loss.py (some forty minutes of CPU; a run that is there is kept).
+Run: python tests/data/trained/make_test_loss.py (some 25 minutes of CPU; a run that is there is kept).
 Critical networks with equivalent learning rates; targets as given and rescaled to the outputs' scale, (infinity.26).
 
 The loss is measured as the sum of two differences, each with little noise and each with a theory of its own:

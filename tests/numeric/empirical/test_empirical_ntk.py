@@ -249,6 +249,8 @@ def _dense(change):
         (lambda y, b: y + b[None] + y**2, None),
         (lambda y, b: (y + b[None]) * jnp.sum(b), None),
         (lambda y, b: y * b[None], None),
+        (lambda y, b: (lambda row: (y + row) * jnp.sum(row))(b[None]), None),
+        (lambda y, b: 0.0 * y + b[None], None),
     ],
 )
 def test_biases_share_the_product_of_their_layer(change, factor):
