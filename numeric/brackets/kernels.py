@@ -108,7 +108,7 @@ def _summary(xp, K):
     asymmetry = xp.max(xp.abs(K - xp.swapaxes(K, 1, 2)))
     excess = xp.max(size - scale[:, :, None] * scale[:, None, :])
     inverse = xp.where(scale > 0, 1 / xp.where(scale > 0, scale, 1), 0)
-    rho = xp.where(xp.eye(K.shape[-1], dtype=bool)[None], 0, size * (inverse[:, :, None] * inverse[:, None, :]))
+    rho = xp.where(xp.eye(K.shape[-1], dtype=bool)[None], 0, size * inverse[:, :, None] * inverse[:, None, :])
     return xp.max(size), xp.min(diagonal), asymmetry, excess, xp.minimum(xp.max(rho), 1.0)
 
 
