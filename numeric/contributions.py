@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import jax
@@ -11,6 +11,8 @@ import numpy as np
 
 Array = Any
 """A NumPy or a JAX array, or one of symbols."""
+Brackets = Mapping[tuple[int, int], Array]
+"""<σ^(j)_a σ^(k)_b> of all pairs of inputs, by (j, k)."""
 Label = Any
 """A mode as the calculus knows it: eigenvalues along an axis, or a symbol."""
 Signal = TypeVar("Signal")

@@ -72,7 +72,18 @@ def training_module() -> str:
     """The module of the training theory: projectors, update equations, moments, contributions."""
     from derive.codegen.training import training_source
 
-    names = ("Array", "Calculus", "Contribution", "Label", "Pairing", "Product", "Projected", "Signal", "Tensors")
+    names = (
+        "Array",
+        "Brackets",
+        "Calculus",
+        "Contribution",
+        "Label",
+        "Pairing",
+        "Product",
+        "Projected",
+        "Signal",
+        "Tensors",
+    )
     listed = "".join(f"    {name},\n" for name in (*names, "Weigh", "Weighted", "einsum"))
     body = f"from numeric.contributions import (\n{listed})\n\n\n" + training_source()
     title = "Training at finite width, as derived from sums over trees and the network's cumulants."

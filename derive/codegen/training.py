@@ -29,6 +29,14 @@ from derive.training.solution import (
     output_terms,
     square_contribution,
 )
+from derive.training.tangents import (
+    TangentTerm,
+    carried_with_output,
+    carried_with_tangent,
+    tied_ntk,
+    update_mean,
+    update_square,
+)
 from derive.training.trees import Term, Tree, count, expansion, symmetry
 
 CUMULANTS = ("z.z.H", "H.H", "dH.z", "ddI", "ddII")
@@ -38,7 +46,7 @@ COMPONENTS = "ijkl"
 
 def training_source() -> str:
     """The whole body of the module, imports aside."""
-    parts = [_tree_weights(), _projectors(), _network_terms(), _steps(), _moments(), _tables()]
+    parts = [_tree_weights(), _projectors(), _network_terms(), _steps(), _moments(), _tangents(), _tables()]
     return "\n\n".join(parts)
 
 
@@ -260,6 +268,46 @@ def _moments() -> str:
     note = '"""By the kinds of the slots, e for an error and l for a leg; three slots: by the component\'s carrier."""'
     both = [*table, "}", note, "", *slopes, "}", '"""Derivatives of the moments along changes of the targets."""']
     return "\n\n".join([*sources, "\n".join(both) + "\n"])
+
+
+def _tangent_term(term: TangentTerm, result: str) -> str:
+    j, k = term.orders
+    pair, orders = ("ab", (j, k)) if j >= k else ("ba", (k, j))
+    inputs = ",".join([*(subscripts for _, subscripts in term.covariances), pair])
+    names = ", ".join([*(name for name, _ in term.covariances), f"b[{orders[0]}, {orders[1]}]"])
+    return f'{f"{term.number} * " * (term.number != 1)}einsum("{inputs}->{result}", {names})'
+
+
+def _tangents() -> str:
+    """Tangents carried through a layer, and the first update of the penultimate layer."""
+    sources = []
+    for name, terms, result, what in (
+        ("carried_z", carried_with_output(), "gab", "E[q'_a z'_b]/C_W from z = E[q_a z_b]"),
+        ("carried_q", carried_with_tangent(), "ghab", "E[q'_a q'_b]/C_W from z = E[q_a z_b] and q = E[q_a q_b]"),
+    ):
+        arguments = "z: Array, b: Brackets" if name == "carried_z" else "z: Array, q: Array, b: Brackets"
+        body = [_tangent_term(term, result) for term in terms]
+        sources.append(_function(f"{name}({arguments}) -> Array", f"{what}, by group.", body))
+    means = [f'-{"len(y) * " * t.loops}einsum("da,ab,ab->d", theta, kappa, b[1, 0])' for t in update_mean()]
+    doc = "E of the first update of a penultimate neuron, over eta C_W/n: [d]; y is [component, sample]."
+    head = "penultimate_mean(theta: Array, y: Array, kappa: Array, b: Brackets) -> Array"
+    sources.append(_function(head, doc, means))
+    errors = []
+    for term in update_square():
+        operands = [("ac", "kappa"), ("bd", "kappa"), *(("".join(target), "y") for target in term.targets)]
+        operands += [(pair, "K") for pair in term.kernels]
+        inputs, names = ",".join(s for s, _ in operands), ", ".join(name for _, name in operands)
+        errors.append(f'{"-" * (term.sign < 0)}{"len(y) * " * term.loops}einsum("{inputs}->ab", {names})')
+    doc = "The errors that drive its square, summed over components: [a, b]."
+    sources.append(_function("penultimate_errors(y: Array, K: Array, kappa: Array) -> Array", doc, errors))
+    doc = "The square of the update over eta^2 C_W/n, by the neuron's own NTK: [d, e]."
+    head = "penultimate_own(theta: Array, errors: Array, b: Brackets) -> Array"
+    sources.append(_function(head, doc, ['einsum("da,eb,ab,ab->de", theta, theta, errors, b[1, 1])']))
+    tensor, subscripts = tied_ntk()
+    doc = f"The same over eta^2 C_W/n of the layer below, by the NTK with all other neurons, through {tensor}: [d, e]."
+    head = f"penultimate_others({tensor}: Array, errors: Array, b: Brackets) -> Array"
+    sources.append(_function(head, doc, [f'einsum("{subscripts},ab,ab->de", {tensor}, errors, b[1, 1])']))
+    return "\n\n".join(sources)
 
 
 def _tuple(values: Sequence[object]) -> str:

@@ -103,6 +103,23 @@ def on_line(tensor: str, places: tuple[sp.Expr, ...], order: int) -> sp.Expr:
     )
 
 
+def line_coefficients(tensor: str, order: int) -> dict[sp.Expr, sp.Expr]:
+    """The coefficients on the line through x_± in the basis of signs, where those fix them (orders 1 and 2): (10.110).
+
+    >>> line_coefficients("Theta", 2)
+    {ddTheta_11: ddTheta_2, ddTheta_20: ddTheta_0/2}
+    """
+    pairs = [(sp.Integer(p), sp.Integer(q)) for p, q in ((1, 1), (1, -1))]
+    conditions = [
+        on_line(tensor, pair, order) - on_signs(tensor, (int(pair[0]), int(pair[1])), order) for pair in pairs
+    ]
+    unknown = sorted(on_line(tensor, sp.symbols("p q"), order).atoms(Deviation), key=str)
+    names = {c: sp.Symbol(str(c)) for e in conditions for c in e.atoms(Deviation)}
+    back = {name: c for c, name in names.items()}
+    (found,) = sp.solve([e.xreplace(names) for e in conditions], [names[c] for c in unknown], dict=True)
+    return {back[name]: value.xreplace(back) for name, value in found.items()}
+
+
 def deviate(tensor: str, places: tuple[sp.Expr, ...], order: int) -> sp.Expr:
     """delta^order of a component: in the basis of signs where all inputs are x_±, on the line otherwise."""
     if all(place in (1, -1) for place in places):

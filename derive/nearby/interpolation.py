@@ -22,7 +22,7 @@ from derive.errors import DeriveError
 from derive.layout import Block, Equation, Text
 from derive.nearby.angle import K_MINUS, finite_angle
 from derive.nearby.behaviour import Behaviour, quotient
-from derive.nearby.deviation import Deviation
+from derive.nearby.deviation import Deviation, line_coefficients
 from derive.nearby.deviation import on_line as along_line
 from derive.nearby.flow import flow_solution
 from derive.nearby.plateau import Plateau, plateau
@@ -43,11 +43,9 @@ CUBIC, MIXED = Deviation("Theta", 3, "30"), Deviation("Theta", 3, "21")
 def on_line(first: Any, second: Any, third_order: bool = False) -> sp.Expr:
     """The NTK between inputs x_0 + e dx/2: through second order the unique form that is symmetric, has the right powers
     of e and agrees with the two training inputs, (10.110); the third order has coefficients of its own."""
-    same, half = (first + second) / 2, (first - second) / 2
-    total = THETA + same * FIRST + same**2 * (SECOND + ZEROTH) + half**2 * (ZEROTH - SECOND)
-    if third_order:
-        total += CUBIC * (first**3 + second**3) + MIXED * (first**2 * second + first * second**2)
-    return total
+    places = (sp.sympify(first, strict=True), sp.sympify(second, strict=True))
+    known = line_coefficients("Theta", 1) | line_coefficients("Theta", 2)
+    return sp.Add(*(along_line("Theta", places, n).xreplace(known) for n in range(4 if third_order else 3)))
 
 
 @lru_cache(maxsize=2)
@@ -107,9 +105,7 @@ def interpolation_variance() -> sp.Expr:
     gradient = [sp.diff(interpolation_mean(True), y) for y in (y_plus, y_minus)]
     scaled = {ZEROTH: order**2 * sp.Symbol("t")}
     weights = [1, *(-g.xreplace(scaled) for g in gradient)]
-    zeroth, second = Deviation("K", 2, "0"), Deviation("K", 2, "2")
-    # K_20 = ddK_[0]/2 and K_11 = ddK_[2] in the basis of (10.58)-(10.61); odd orders vanish at equal norms
-    known = {Deviation("K", 2, "20"): zeroth / 2, Deviation("K", 2, "11"): second}
+    known = line_coefficients("K", 2)  # in the basis of (10.58)-(10.61); odd orders vanish at equal norms
     places, total = (e, 1, -1), sp.S.Zero
     for i, j in itertools.product(range(3), repeat=2):
         kernel = sp.Add(

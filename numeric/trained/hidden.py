@@ -14,6 +14,7 @@ import numpy as np
 
 from numeric.brackets import make_pair_plan, pair_brackets
 from numeric.errors import NumericError
+from numeric.generated.training import penultimate_errors, penultimate_mean, penultimate_others, penultimate_own
 
 
 def layer_brackets(flow: Any, layer: int, orders: Sequence[tuple[int, int]]) -> dict[tuple[int, int], np.ndarray]:
@@ -57,11 +58,12 @@ def penultimate_update(
     before = flow.layer(depth - 1)
     theta, B = np.asarray(before.Theta)[:, picked], np.asarray(before.B)[:, :, picked][..., picked]
     brackets = layer_brackets(flow, depth - 1, [(1, 0), (1, 1)])
-    mixed, slopes = (brackets[order][np.ix_(picked, picked)] for order in ((1, 0), (1, 1)))
+    at_training = {order: value[np.ix_(picked, picked)] for order, value in brackets.items()}
     C_W = float(np.asarray(flow.parameters.C_W)[-1])
     K = np.asarray(flow.K)[np.ix_(picked, picked)]
-    errors = metric @ (y.shape[1] * K + y @ y.T) @ metric.T
-    mean = -eta * C_W / flow.widths[-1] * y.shape[1] * theta @ np.sum(metric * mixed, axis=1)
-    drive = eta**2 * C_W * errors * slopes
-    frozen = theta @ drive @ theta.T / flow.widths[-1]
-    return PenultimateUpdate(mean, frozen, np.einsum("deab,ab->de", B, drive) / flow.widths[-2])
+    errors = penultimate_errors(y.T, K, metric)
+    return PenultimateUpdate(
+        eta * C_W / flow.widths[-1] * penultimate_mean(theta, y.T, metric, at_training),
+        eta**2 * C_W / flow.widths[-1] * penultimate_own(theta, errors, at_training),
+        eta**2 * C_W / flow.widths[-2] * penultimate_others(B, errors, at_training),
+    )

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from numeric.errors import NumericError
+from numeric.generated.training import carried_q, carried_z
 from numeric.given import finite, whole
 from numeric.trained.algorithms import Algorithm, DivergentTraining, GradientFlow
 from numeric.trained.hidden import layer_brackets
@@ -94,16 +95,8 @@ class ParameterGroups:
             own = self._inputs
             if layer:
                 b = self._brackets[layer - 1]
-                own, at = b[0, 0], np.einsum("gaa->ga", z)
-                slopes = at[:, :, None] * b[2, 0] + z * b[1, 1]
-                q = (
-                    q * b[1, 1]
-                    + np.einsum("ga,hb,ab->ghab", at, at, b[2, 2])
-                    + np.einsum("gab,hba,ab->ghab", z, z, b[2, 2])
-                    + np.einsum("ga,hba,ab->ghab", at, z, b[3, 1])
-                    + np.einsum("gab,hb,ba->ghab", z, at, b[3, 1])
-                )
-                z, q = C_W * slopes, C_W * q
+                own = b[0, 0]
+                z, q = C_W * carried_z(z, b), C_W * carried_q(z, q, b)
                 q[:, depth + layer], q[depth + layer] = z, np.swapaxes(z, 1, 2)
             z[layer] = q[layer, layer] = C_b
             z[depth + layer] = q[depth + layer, depth + layer] = C_W * own

@@ -236,3 +236,61 @@ def test_pairings_are_those_of_the_theory():
 def test_a_term_weighs_what_the_projectors_say():
     (first,) = expansion(("x",), 1)
     assert term_weight(GradientFlow(), first) == -1 / h("a")
+
+
+@pytest.mark.equation("10.43")
+def test_carried_tangents_on_symbols():
+    """sigma = z^3: moments of (3 z_a^2 q_a) with z_b^3 and 3 z_b^2 q_b, against Isserlis' theorem for all pairings."""
+    size, groups = 2, 2
+    K = np.array([[sp.Symbol(f"K{min(a, b)}{max(a, b)}") for b in range(size)] for a in range(size)], dtype=object)
+    z = np.array([[[sp.Symbol(f"z{g}{a}{b}") for b in range(2)] for a in range(2)] for g in range(2)], dtype=object)
+    q = np.empty((2, 2, 2, 2), dtype=object)
+    for g, k, a, b in np.ndindex(q.shape):
+        q[g, k, a, b] = sp.Symbol("q" + "".join(map(str, min((g, a, k, b), (k, b, g, a)))))
+
+    def covariance(u, v):
+        if len(u) == len(v) == 1:
+            return K[u[0], v[0]]
+        if len(u) == len(v) == 2:
+            return q[u[0], v[0], u[1], v[1]]
+        tangent, other = (u, v) if len(u) == 2 else (v, u)
+        return z[tangent[0], tangent[1], other[0]]
+
+    def isserlis(variables):
+        if not variables:
+            return sp.S.One
+        first, rest = variables[0], variables[1:]
+        return sum(covariance(first, rest[k]) * isserlis(rest[:k] + rest[k + 1 :]) for k in range(len(rest)))
+
+    power = {0: (1, 3), 1: (3, 2), 2: (6, 1), 3: (6, 0)}  # derivatives of z^3
+    brackets = {}
+    for j, k in [(2, 0), (1, 1), (2, 2), (3, 1)]:
+        table = np.empty((size, size), dtype=object)
+        for a, b in np.ndindex(table.shape):
+            (c, m), (d, n) = power[j], power[k]
+            table[a, b] = c * d * isserlis([(a,)] * m + [(b,)] * n)
+        brackets[j, k] = table
+    with_z, with_q = training.carried_z(z, brackets), training.carried_q(z, q, brackets)
+    for g, a, b in product(range(groups), range(size), range(size)):
+        direct = 3 * isserlis([(a,), (a,), (g, a), (b,), (b,), (b,)])
+        assert sp.expand(with_z[g, a, b] - direct) == 0
+        for k in range(groups):
+            direct = 9 * isserlis([(a,), (a,), (g, a), (b,), (b,), (k, b)])
+            assert sp.expand(with_q[g, k, a, b] - direct) == 0
+
+
+@pytest.mark.equation("10.12")
+def test_penultimate_update_is_the_printed_one():
+    """(10.11), (10.12) with a metric, written out with loops."""
+    random = np.random.default_rng(3)
+    y, kappa, theta = random.normal(size=(3, 2)), random.normal(size=(2, 2)), random.normal(size=(4, 2))
+    K, b = random.normal(size=(2, 2)), {(1, 0): random.normal(size=(2, 2)), (1, 1): random.normal(size=(2, 2))}
+    mean, own = np.zeros(4), np.zeros((4, 4))
+    errors = training.penultimate_errors(y, K, kappa)
+    for d, i, a, c in product(range(4), range(3), range(2), range(2)):
+        mean[d] -= theta[d, a] * kappa[a, c] * b[1, 0][a, c]
+        for e, f, g in product(range(4), range(2), range(2)):
+            pair = (y[i, c] * y[i, g] + K[c, g]) * kappa[a, c] * kappa[f, g]
+            own[d, e] += theta[d, a] * theta[e, f] * b[1, 1][a, f] * pair
+    assert np.allclose(training.penultimate_mean(theta, y, kappa, b), mean, rtol=1e-12)
+    assert np.allclose(training.penultimate_own(theta, errors, b), own, rtol=1e-12)
