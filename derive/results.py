@@ -56,7 +56,7 @@ def tex(expression: sp.Expr, digits: int = 10) -> str:
     return notation.latex(expression, digits)
 
 
-class TableResult(Tabular, Result):
+class TableResult(Result, Tabular):
     """A result that is a table: also as CSV and as a pandas DataFrame."""
 
     @abstractmethod

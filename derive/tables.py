@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Mapping, Sequence
+from html import escape
 from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,8 +30,27 @@ def csv_text(rows: Sequence[Row]) -> str:
     return out.getvalue()
 
 
+SHOWN = 24
+"""So many rows a notebook shows of a long table."""
+
+
+def html_table(rows: Sequence[Row], caption: str = "") -> str:
+    """Rows as an HTML table for a notebook, the first ones of a long one; numbers to six digits.
+
+    >>> html_table([{"loss": 0.123456789}], "a & b")
+    '<table><caption>a &amp; b</caption><tr><th>loss</th></tr><tr><td>0.123457</td></tr></table>'
+    """
+    lines = [f"<tr>{''.join(f'<th>{escape(name)}</th>' for name in rows[0])}</tr>"] if rows else []
+    for row in rows[:SHOWN]:
+        cells = [f"{value:.6g}" if isinstance(value, float) else str(value) for value in row.values()]
+        lines.append(f"<tr>{''.join(f'<td>{escape(text)}</td>' for text in cells)}</tr>")
+    if len(rows) > SHOWN:
+        lines.append(f'<tr><td colspan="{len(rows[0])}">and {len(rows) - SHOWN} more rows</td></tr>')
+    return f"<table>{f'<caption>{escape(caption)}</caption>' if caption else ''}{''.join(lines)}</table>"
+
+
 class Tabular:
-    """What is a table: its rows, as CSV and as a pandas DataFrame."""
+    """What is a table: its rows, as CSV, as a pandas DataFrame, as HTML in a notebook."""
 
     def rows(self) -> Sequence[Row]:
         """One mapping of column names to values a row."""
@@ -48,3 +68,6 @@ class Tabular:
         import pandas
 
         return pandas.DataFrame([dict(row) for row in self.rows()])
+
+    def _repr_html_(self) -> str:
+        return html_table(self.rows(), repr(self))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import jax
 import numpy as np
 
-from derive.tables import Tabular
+from derive.tables import Tabular, html_table
 from numeric.brackets import Plan
 from numeric.errors import MissingTensor, NumericError
 from numeric.evaluation.inputs import Parameters
@@ -200,6 +200,17 @@ class Flow(Tabular, Tensors):
         return (
             f"Flow({self.activation.FUNCTIONS.name}, depth {self.depth}, widths {self.widths}: {' '.join(self.names)})"
         )
+
+    def _repr_html_(self) -> str:
+        """The output layer's tensors at a glance: the largest component of each, as it enters (times 1/n)."""
+        largest: list[dict[str, object]] = []
+        for name, array in self.layer(self.depth).items():
+            small = isinstance(array, jax.core.Tracer)
+            enters = 1.0 if name in ("K", "Theta") else float(self.width or 1)
+            value = "traced" if small else float(np.max(np.abs(np.asarray(array)))) / enters
+            over = "" if enters == 1.0 else f" / {self.width:g}"
+            largest.append({"tensor": f"{name}{over}", "shape": str(np.shape(array)), "largest component": value})
+        return html_table(largest, repr(self))
 
     def tree_flatten(self) -> tuple[tuple, tuple]:
         static = (self.activation, self.names, self.widths, tuple(sorted(self.missing.items())))

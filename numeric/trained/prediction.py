@@ -211,6 +211,10 @@ class Prediction(Tabular):
 
         return draw_prediction(self, axes, output, finite)
 
+    def __repr__(self) -> str:
+        sizes = f"{len(self.kernel.train)} training and {len(self.test)} test inputs"
+        return f"Prediction({self.flow!r}, {sizes}: {'; '.join(self.notes[:1])})"
+
     def rows(self) -> list[dict[str, float | int]]:
         """One row a test input and output (and time, if there are several): means, standard deviation, 1/n if known."""
         outputs = 1 if self.kernel.y.ndim == 1 else self.kernel.y.shape[1]

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import numeric
-from numeric import flow, predict
+from numeric import GradientDescent, flow, predict
 
 X = [[1.0, 0.2], [-0.3, 0.9], [0.5, 0.5]]
 RATES = {"C_b": 0.1, "C_W": 1.3, "lambda_b": 0.2, "lambda_W": 0.7}
@@ -91,3 +91,14 @@ def test_what_can_be_completed(f):
     assert not any(name.startswith("_") for name in dir(f))
     assert {"K", "V", "number"} <= set(dir(f.layer(2)))
     assert all(getattr(f, name) is not None for name in f.names)
+
+
+def test_notebooks_show_tables():
+    """A flow by its largest components, a prediction by its rows; both say in one line what they are."""
+    f = flow("erf", [[1.0, 0.2], [-0.3, 0.9], [0.4, 0.4]], 2, 32, 0.1, 1.2, 0.3, 1.0)
+    p = predict(f, [0.5, -0.2], train=[0, 1], algorithm=GradientDescent(0.1))
+    for shown in (f, p):
+        assert len(repr(shown)) < 250 and "array" not in repr(shown)
+    html = p._repr_html_()
+    assert f"<td>{float(p.mean[0]):.6g}</td>" in html and "GradientDescent(eta=0.1)" in html
+    assert f"<tr><td>V / 32</td><td>(3, 3, 3, 3)</td><td>{float(abs(f.V).max()) / 32:.6g}</td></tr>" in f._repr_html_()
