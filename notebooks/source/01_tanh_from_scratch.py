@@ -21,7 +21,7 @@ a.expression, a.is_odd, [a.taylor(k) for k in range(6)]
 found = a.criticality()
 for step in found.steps:
     print("-", step)
-found.points
+found
 
 # %% [markdown]
 # ## The recursions
@@ -41,7 +41,7 @@ R.single_input().equal_widths()
 
 # %%
 table = a.exponents()
-print(table)
+table
 
 # %%
 series = a.asymptotics("R", order=2)

@@ -12,7 +12,7 @@ from derive.errors import DeriveError
 from derive.nearby import finite_angle, psi_series
 
 relu = derive.activation("relu")
-relu.criticality().points[0]
+relu.criticality()
 
 # %% [markdown]
 # ## What exists, exactly

@@ -32,7 +32,7 @@ from IPython.display import Math
 Math(sp.latex(interpolation_mean(equal_norms=True)))
 
 # %%
-starpolation("tanh").curvature, starpolation("sin").curvature
+starpolation("tanh")
 
 # %% [markdown]
 # ## Seen on real inputs
