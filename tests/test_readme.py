@@ -54,8 +54,25 @@ def test_measured_numbers_are_the_stored_ones() -> None:
         assert abs(float(found[name]) / ratio - 1) < 0.05, name
     dgemm = re.search(r"(\d+\.\d+) times its time", text)
     assert dgemm and abs(float(dgemm[1]) / ROWS["all 15: tanh, N = 32, 1 hidden"]["over_dgemm"] - 1) < 0.05
+    rows = {name: ROWS[f"K, Theta: {name}, N = 1000"] for name in ("tanh", "relu")}
+    claims = {
+        r"quadrature is off by (\S+)\)": rows["tanh"]["peer_error"],
+        r"NTK diagonal to (\S+) ": rows["relu"]["diagonal_error"],
+        r"\(its: (\S+)\)": rows["relu"]["peer_diagonal_error"],
+    }
+    for pattern, measured in claims.items():
+        said = re.search(pattern, text)
+        assert said and f"{measured:.0e}".replace("e-0", "e-") == said[1], pattern
+    seventh = {"seventh": 7, "tenth": 10, "fifth": 5, "sixth": 6, "eighth": 8, "quarter": 4, "third": 3}
+    part = re.search(r"gelu to 1e-12 in a (\w+) of tanh's", text)
+    assert part and round(ROWS["all 15: gelu, N = 32, 1 hidden"]["tanh_over_this"]) == seventh[part[1]]
     errata = re.search(r"(\d+) errata", text)
     assert errata and int(errata[1]) == len(list((README.parent / "docs" / "errata").glob("*.md")))
+
+
+def test_recommended_width_is_the_one_that_is_said() -> None:
+    said = re.search(r"(\d+) for gelu at depth 8", README.read_text())
+    assert said and derive.recommend("gelu", depth=8).width == int(said[1])
 
 
 def test_notebooks_are_counted() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from trained_setting import stored, theory
 from numeric.ensemble import Networks, extrapolate, train_ensemble
 from numeric.trained import GradientDescent, Preconditioned, StochasticDescent, TwoStep, predict
 
+README = Path(__file__).parents[3] / "README.md"
 SMALLEST = 24
 """The narrowest width for which a quadratic in 1/n describes the interactions (16 needs the cubic term)."""
 LINEAR = ("H1", "NTK variance")
@@ -60,7 +62,11 @@ def test_trained_networks_confirm_the_interactions(prediction):
     pulls = (fit.limit - expected) / fit.error
     assert np.abs(pulls).max() < 3.5
     assert np.sum(pulls**2) < 16.8
-    assert np.linalg.norm(fit.error) < 0.1 * np.linalg.norm(expected)
+    size = np.linalg.norm(fit.error) / np.linalg.norm(expected)
+    assert size < 0.1
+    said = re.search(r"(\d) components, largest pull ([\d.]+) s.e., s.e. ([\d.]+) % of it", README.read_text())
+    assert said and int(said[1]) == pulls.size
+    assert abs(float(said[2]) - np.abs(pulls).max()) < 0.06 and abs(float(said[3]) - 100 * size) < 0.06
 
 
 @pytest.mark.equation("infinity.160")
