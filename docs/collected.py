@@ -60,8 +60,8 @@ def _reports() -> None:
 def _row(name: str) -> str:
     """An activation's line of the table: class, p_perp, the report."""
     from derive import DeriveError, criticality, exponents
+    from derive.critical.points import class_name
     from derive.notation import latex
-    from derive.reports.sections import class_name
     from derive.steps import words
     from effective_theory.files import file_stem
 

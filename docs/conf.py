@@ -17,6 +17,7 @@ html_static_path = ["_build/static", "static"]
 html_extra_path = ["_build/extra"]  # the explorer: one HTML file of its own
 html_css_files = ["site.css"]
 html_permalinks = False
+smartquotes = False  # --data is an option, no dash
 html_show_copyright = False
 html_use_index = False
 html_domain_indices = False

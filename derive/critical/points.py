@@ -12,7 +12,7 @@ from derive.layout import Block, Equation, Table, Text
 from derive.notation import K_STAR
 from derive.numbers import exact
 from derive.results import Result, cell, tex
-from derive.steps import Step, Words
+from derive.steps import Step, Words, said, typeset
 from derive.symbols import C_W, C_b
 
 if TYPE_CHECKING:
@@ -29,6 +29,16 @@ UNSTABLE = "unstable"
 MARGINAL = "marginal"
 FROM_ABOVE = "half-stable: attracts from above"
 FROM_BELOW = "half-stable: attracts from below"
+
+_MATHEMATICS = {
+    ZERO: typeset(r"K^\star = 0", ZERO),
+    ZERO_NON_ANALYTIC: said("{}, non-analytic", typeset(r"K^\star = 0", ZERO)),
+}
+
+
+def class_name(name: str) -> str:
+    """A universality class for reading: its name, mathematics set as such."""
+    return _MATHEMATICS.get(name, name)
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,8 @@ import sympy as sp
 
 from derive.depth.result import Asymptotics, exact_entry
 from derive.errors import DeriveError
-from derive.notation import WIDTH, TensorSymbol
-from derive.steps import Formula, formula
+from derive.notation import WIDTH, TensorSymbol, Y
+from derive.steps import Formula, Notation, Words, formula
 from derive.symbols import L
 
 CONTENT = {
@@ -68,6 +68,25 @@ def _power(name: str, power: int) -> list[str]:
     return [] if power == 0 else [name if power == 1 else f"{name}^{power}"]
 
 
+def _ratio(tensor: str, kernel: sp.Expr) -> sp.Expr:
+    k, t = kernel_powers(tensor)
+    return TensorSymbol(tensor) * kernel**-k * TensorSymbol("Theta") ** -t / WIDTH
+
+
+def ratio_with_targets(tensor: str) -> Words:
+    r"""A ratio at the output, where the targets' y^2 adds to K in the numerator; a name with its TeX.
+
+    >>> ratio_with_targets("R"), ratio_with_targets("V")
+    ('R (K + y^2)/(n Theta^3)', 'V/(n K^2)')
+    >>> ratio_with_targets("R").parts[0].latex()
+    '\\frac{R \\left(K + y^{2}\\right)}{n \\Theta^{3}}'
+    """
+    above = kernel_powers(tensor)[0] < 0
+    kernel = TensorSymbol("K") + Y**2 if above else TensorSymbol("K")
+    plain = ratio_name(tensor).replace(f"{tensor} K/", f"{tensor} (K + y^2)/")
+    return Words(Notation(plain, formula(_ratio(tensor, kernel)).latex()))
+
+
 @dataclass(frozen=True)
 class Ratio:
     """n times the ratio behaves as coefficient * l^(-exponent) * log(l)^log_power."""
@@ -91,8 +110,7 @@ class Ratio:
         >>> Ratio("R", None, 0, sp.S.One).formula.latex()
         '\\frac{K R}{n \\Theta^{3}}'
         """
-        k, t = kernel_powers(self.tensor)
-        return formula(TensorSymbol(self.tensor) * TensorSymbol("K") ** -k * TensorSymbol("Theta") ** -t / WIDTH)
+        return formula(_ratio(self.tensor, TensorSymbol("K")))
 
     @property
     def grows_as_depth_over_width(self) -> bool:

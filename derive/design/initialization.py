@@ -18,13 +18,18 @@ import sympy as sp
 
 from derive.activations import Activation
 from derive.critical import criticality
-from derive.critical.points import SCALE_INVARIANT
+from derive.critical.points import SCALE_INVARIANT, class_name
 from derive.design.one_input import OneInput, one_input
 from derive.errors import DeriveError
 from derive.gaussian.one_input import OutOfRange
+from derive.notation import CHI_PARALLEL, CHI_PERP, K_STAR
+from derive.steps import Words, equal, relation, said, typeset, words
+from derive.symbols import C_W, C_b
 
 MOST_ELASTIC = 1.5
 """Largest d log K^(L) / d log K^(1) that is accepted without a critical point; a linear network has 1."""
+NORM = sp.Symbol("x.x/n_0")
+K_1 = typeset("K^{(1)}", "K^(1)")
 _RANGE = (math.log(1e-6), math.log(1e6))
 
 
@@ -41,7 +46,7 @@ class Initialization:
     best_norm: float | None
     critical: bool
     universality_class: str
-    notes: tuple[str, ...]
+    notes: tuple[Words, ...]
     branch: sp.Expr = sp.S.One
 
     def by_layer(self, depth: int) -> tuple[list[sp.Expr], list[sp.Expr]]:
@@ -79,34 +84,51 @@ def initialization(
         )
     chosen = found.points[point]
     kind = chosen.universality_class
-    where = "every K is a fixed point" if kind == SCALE_INVARIANT else f"K* = {_short(chosen.K_star)}"
+    fixed = said("{} = {}", K_STAR, _short(chosen.K_star))
+    where = words("every K is a fixed point") if kind == SCALE_INVARIANT else fixed
     notes = [
-        f"C_b = {_short(chosen.C_b)}, C_W = {_short(chosen.C_W)}: the critical point of {sigma.name} "
-        f"(chi_parallel = chi_perp = 1; class {kind}, {where}), derived, not fitted."
+        said(
+            "{} = {}, {} = {}: the critical point of {} ({}; class {}, {}), derived, not fitted.",
+            C_b,
+            _short(chosen.C_b),
+            C_W,
+            _short(chosen.C_W),
+            sigma.name,
+            equal(CHI_PARALLEL, CHI_PERP, 1),
+            class_name(kind),
+            where,
+        )
     ]
     best = None
     if kind != SCALE_INVARIANT and chosen.K_star.is_positive:
         best = float((chosen.K_star - chosen.C_b) / chosen.C_W)
     norm = input_norm if input_norm is not None else 1.0 if best is None else best
     if best is None:
-        why = "any norm stays as it is" if kind == SCALE_INVARIANT else "any norm flows to K* = 0"
-        notes.append(f"Inputs: x.x/n_0 = {norm:.6g}; {why}, but keep it the same for all inputs.")
+        flows = said("any norm flows to {}", equal(K_STAR, 0))
+        why = words("any norm stays as it is") if kind == SCALE_INVARIANT else flows
+        notes.append(said("Inputs: {} = {}; {}, but keep it the same for all inputs.", NORM, f"{norm:.6g}", why))
     elif math.isclose(norm, best, rel_tol=1e-9):
-        notes.append(
-            f"Inputs: normalize them to x.x/n_0 = {best:.6g}, which puts K^(1) at K* = {_short(chosen.K_star)}."
-        )
+        notes.append(said("Inputs: normalize them to {} = {}, which puts {} at {}.", NORM, f"{best:.6g}", K_1, fixed))
     else:
         factor = math.sqrt(best / norm) if norm > 0 else math.inf
         notes.append(
-            f"Inputs: numbers are for x.x/n_0 = {norm:.6g}, as given; multiply the inputs by {factor:.6g} to put "
-            f"K^(1) at K* = {_short(chosen.K_star)} (x.x/n_0 = {best:.6g})."
+            said(
+                "Inputs: numbers are for {} = {}, as given; multiply the inputs by {} to put {} at {} ({} = {}).",
+                NORM,
+                f"{norm:.6g}",
+                f"{factor:.6g}",
+                K_1,
+                fixed,
+                NORM,
+                f"{best:.6g}",
+            )
         )
     notes[1:1] = told
     level = skip is None or skip**2 < 1
     return Initialization(chosen.C_b, chosen.C_W, float(norm), best, level, kind, tuple(notes), branch)
 
 
-def _branch(skip: sp.Expr | None, depth: int) -> tuple[sp.Expr, list[str]]:
+def _branch(skip: sp.Expr | None, depth: int) -> tuple[sp.Expr, list[Words]]:
     """What multiplies C_b and C_W of layers with a skip, and why."""
     if skip is None:
         return sp.S.One, []
@@ -114,15 +136,18 @@ def _branch(skip: sp.Expr | None, depth: int) -> tuple[sp.Expr, list[str]]:
         raise DeriveError(f"a skip of {skip} makes K grow as {skip**2}^L: recommendations are for skips from -1 to 1")
     if skip**2 == 1:
         branch = sp.Rational(1, depth)
-        why = (
-            "no C_W > 0 is critical with a skip of one, and branches with 1/L keep K and gradients finite at any depth "
-            "(both grow, by a factor that does not depend on L)"
+        why = said(
+            "no {} is critical with a skip of one, and branches with 1/L keep K and gradients finite at any depth "
+            "(both grow, by a factor that does not depend on L)",
+            relation(">", C_W, 0),
         )
     else:
         branch = 1 - skip**2
-        why = "with 1 - skip^2 the critical point is that of a plain network"
-    start = "Residual layers (between hidden layers)"
-    return branch, [f"{start}: C_b and C_W there are {_short(branch)} times those of the first and last layer; {why}."]
+        why = said("with {} the critical point is that of a plain network", typeset(r"1 - \xi^2", "1 - skip^2"))
+    told = (
+        "Residual layers (between hidden layers): {} and {} there are {} times those of the first and last layer; {}."
+    )
+    return branch, [said(told, C_b, C_W, _short(branch), why)]
 
 
 def _lower(reason: str) -> str:
@@ -141,7 +166,7 @@ def _without_critical_point(
     reason: str,
     skip: sp.Expr | None,
     branch: sp.Expr,
-    told: list[str],
+    told: list[Words],
 ) -> Initialization:
     if sigma.first_delta_order == 1:
         raise DeriveError(
@@ -159,11 +184,18 @@ def _without_critical_point(
             f"{elasticity:.3g} of the input's norm; {_lower(reason)}"
         )
     notes = [
-        f"{sigma.name} has no critical point. {reason}",
-        f"C_b = 0, C_W = {weight:.6g}: the best there is at depth {depth}, the product of chi_perp over the hidden "
-        "layers is 1, so gradients are as large at the first layer as at the last; other depths need other values.",
+        said("{} has no critical point. {}", sigma.name, words(reason)),
+        said(
+            "{}, {} = {}: the best there is at depth {}, the product of {} over the hidden layers is 1, so gradients "
+            "are as large at the first layer as at the last; other depths need other values.",
+            equal(C_b, 0),
+            C_W,
+            f"{weight:.6g}",
+            str(depth),
+            CHI_PERP,
+        ),
         *told,
-        f"Inputs: x.x/n_0 = {norm:.6g}; C_W depends on it.",
+        said("Inputs: {} = {}; {} depends on it.", NORM, f"{norm:.6g}", C_W),
     ]
     if (shifted := _shifted(sigma)) is not None:
         notes.append(shifted)
@@ -235,7 +267,7 @@ def _elasticity(trial: _Trial, weight: float) -> float:
     return math.log(ends[1] / ends[0]) / (2 * step)
 
 
-def _shifted(sigma: Activation) -> str | None:
+def _shifted(sigma: Activation) -> Words | None:
     """The advice to subtract sigma(0), where that has a stable critical point."""
     if sigma.kinks or sigma.taylor(0) == 0:
         return None
@@ -244,7 +276,12 @@ def _shifted(sigma: Activation) -> str | None:
     if not other.points or other.points[0].stability != "stable":
         return None
     first = other.points[0]
-    return (
-        f"{sigma.name} - {value} has a critical point, C_b = {_short(first.C_b)} and C_W = {_short(first.C_W)}: "
-        "subtract the constant, and depth costs much less."
+    return said(
+        "{} - {} has a critical point, {} = {} and {} = {}: subtract the constant, and depth costs much less.",
+        sigma.name,
+        str(value),
+        C_b,
+        _short(first.C_b),
+        C_W,
+        _short(first.C_W),
     )

@@ -15,7 +15,7 @@ import sympy as sp
 
 from derive.activations import Activation
 from derive.activations import activation as make_activation
-from derive.depth.ratios import CONTENT, kernel_powers, ratio_name
+from derive.depth.ratios import CONTENT, kernel_powers, ratio_with_targets
 from derive.design.information import best_aspect_ratio
 from derive.design.initialization import initialization
 from derive.design.notes import notes
@@ -24,7 +24,7 @@ from derive.errors import DeriveError
 from derive.layout import Block, Table, Text
 from derive.numbers import exact
 from derive.results import Result, cell
-from derive.steps import Verbatim, Words, said, typeset
+from derive.steps import said, typeset, words
 from derive.symbols import C_W, C_b, lambda_b, lambda_W
 from derive.symbols import K as kernel_symbol
 
@@ -120,13 +120,13 @@ class Recommendation(Result):
             "eta_max": self.eta_max,
             "K": list(self.kernel),
             "target_scale": self.target_scale,
-            "corrections": dict(self.corrections),
-            "largest": list(self.largest),
+            "corrections": {str(name): value for name, value in self.corrections.items()},
+            "largest": [str(self.largest[0]), self.largest[1]],
             "width": self.width,
             "given_width": self.given_width,
             "outputs": self.outputs,
             "aspect_ratio": self.aspect_ratio,
-            "notes": list(self.notes),
+            "notes": [str(note) for note in self.notes],
         }
 
     def blocks(self) -> tuple[Block, ...]:
@@ -146,7 +146,7 @@ class Recommendation(Result):
             ("width for 10 %", str(self.width)),
             (said("best {}", typeset("L/n")), "–" if self.aspect_ratio is None else f"{self.aspect_ratio:.4g}"),
         )
-        ratios = tuple((Words(Verbatim(name)), f"{value:.5g}") for name, value in self.corrections.items())
+        ratios = tuple((words(name), f"{value:.5g}") for name, value in self.corrections.items())
         return (
             Table((self.activation, f"depth {self.depth}"), summary),
             Table(header, layers, "Some layers; the JSON has all."),
@@ -291,14 +291,13 @@ def corrections(output: Tensors, targets: float) -> dict[str, float]:
     `targets` is the mean square y^2 of the targets over outputs; with outputs multiplied by n^(-s/2) and learning rates
     by n^s all ratios stay as they are but for y^2, which then counts n^s times.
     """
-    found = {}
+    found: dict[str, float] = {}
     for name in CONTENT:
         if name not in output:
             continue
         k, t = kernel_powers(name)
         scale = (output["K"] + targets) ** -k if k < 0 else 1 / output["K"] ** k
-        title = ratio_name(name).replace(f"{name} K/", f"{name} (K + y^2)/")
-        found[title] = output[name] * scale / output["Theta"] ** t
+        found[ratio_with_targets(name)] = output[name] * scale / output["Theta"] ** t
     return found
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from derive.activations import Activation, activation
 from derive.critical import Criticality, criticality
+from derive.critical.points import class_name
 from derive.depth import ExponentTable, exponents
 from derive.errors import DeriveError
 from derive.notation import K_STAR, TensorSymbol
@@ -29,7 +30,6 @@ from derive.reports.markdown import write_markdown
 from derive.reports.recommendation import recommendation_section
 from derive.reports.sections import (
     activation_section,
-    class_name,
     criticality_section,
     gaussian_section,
     recursion_section,

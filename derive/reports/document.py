@@ -41,7 +41,7 @@ class Steps:
     """A derivation that a reader may fold away: a summary line and the blocks behind it."""
 
     summary: str
-    blocks: tuple[Text | Equation | Table, ...]
+    blocks: tuple[Text | Equation | Table | Code, ...]
     folded: bool = False
 
 

@@ -52,6 +52,9 @@ mjx-container[display="true"] { max-width: 100%; }
   .figure:has(.gallery) { break-inside: auto; } .gallery { grid-template-columns: repeat(3, 1fr); } }
 """
 
+SHORT = 10
+"""So many characters an exponent or a power of a logarithm has at most."""
+
 _MATHJAX = """
 window.MathJax = {
   loader: {require(url) {
@@ -107,11 +110,19 @@ def _inline(text: str) -> str:
     return render(text, plain_html, lambda c: f"<code>{escape(c)}</code>", lambda m: rf"\({escape(m)}\)")
 
 
+def _ends_in_formulas(table: Table) -> bool:
+    """Whether a table of four columns is a name, two short ones and a long one, which then gets the room."""
+    if len(table.header) != 4 or not table.rows:
+        return False
+    longest = [max(len(str(row[k])) for row in table.rows) for k in range(4)]
+    return max(longest[1:3]) <= SHORT and longest[3] > 2 * max(longest[1:3])
+
+
 def _table(table: Table) -> str:
     head = "".join(f"<th>{_inline(cell)}</th>" for cell in table.header)
     body = "".join("<tr>" + "".join(f"<td>{_inline(cell)}</td>" for cell in row) + "</tr>" for row in table.rows)
     caption = f"<caption>{_inline(table.caption)}</caption>" if table.caption else ""
-    kind = ' class="columns"' if len(table.header) == 4 else ""
+    kind = ' class="columns"' if _ends_in_formulas(table) else ""
     return (
         f'<div class="scroll"><table{kind}>{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
     )

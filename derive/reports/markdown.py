@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from html import escape
+
 from derive.layout import render
 from derive.reports.document import Block, Code, Document, Equation, Figure, Gallery, Section, Steps, Table, Text
 
@@ -10,6 +12,13 @@ _ESCAPES = str.maketrans({c: "\\" + c for c in "\\`$*_<>|#[]"})
 
 def _inline(text: str) -> str:
     return render(text, lambda t: t.translate(_ESCAPES), lambda c: f"`{c}`", lambda m: f"${m}$")
+
+
+def _summary(text: str) -> str:
+    """The line of what is folded away: HTML, in which Markdown is not read and MathJax looks at marked places only."""
+    return render(
+        text, escape, lambda c: f"<code>{escape(c)}</code>", lambda m: rf'<span class="math">\({escape(m)}\)</span>'
+    )
 
 
 def _table(table: Table) -> str:
@@ -39,8 +48,11 @@ def _block(block: Block, folder: str) -> str:
             return "\n".join(_image(panel, folder) for panel in panels) + f"\n\n{_inline(caption)}"
         case Code(source):
             return f"```python\n{source.strip()}\n```"
-        case Steps(summary, blocks):
-            return "\n\n".join([f"**{_inline(summary)}**", *(_block(b, folder) for b in blocks)])
+        case Steps(summary, blocks, folded):
+            inner = [_block(b, folder) for b in blocks]
+            if not folded:
+                return "\n\n".join([f"**{_inline(summary)}**", *inner])
+            return "\n\n".join([f"<details>\n<summary>{_summary(summary)}</summary>", *inner, "</details>"])
 
 
 def _section(section: Section, folder: str) -> str:

@@ -8,7 +8,7 @@ from derive.activations import Activation
 from derive.design.recommendation import Recommendation, recommend
 from derive.errors import DeriveError
 from derive.layout import Table, Text
-from derive.reports.document import Code, Section
+from derive.reports.document import Code, Section, Steps
 from derive.reports.tex import cell
 from derive.steps import Verbatim, said, typeset
 from derive.symbols import C_W, C_b, lambda_b, lambda_W
@@ -38,8 +38,11 @@ def recommendation_section(sigma: Activation) -> Section:
         (
             Table(header, rows, "Exact at each depth; no large-depth formula."),
             *(Text(note) for note in (*refused, *shown.notes)),
-            Text(said("The network of depth {} as a PyTorch module ({} prints others):", str(shown.depth), _COMMAND)),
-            Code(shown.code("torch"), runs=False),
+            Steps(
+                said("The network of depth {} as a PyTorch module ({} prints others)", str(shown.depth), _COMMAND),
+                (Code(shown.code("torch"), runs=False),),
+                folded=True,
+            ),
             Code(f"import derive\nprint(derive.recommend({sigma.name!r}, depth={shown.depth}).to_json())"),
         ),
     )
@@ -67,7 +70,7 @@ def _column(own: Recommendation) -> tuple[str, ...]:
         f"{float(own.C_W):.6g}",
         f"{own.input_norm:.5g}",
         *(f"{rates[0]:.3g}, {rates[-1]:.3g}" for rates in (own.lambda_b, own.lambda_W)),
-        said("{}: {}", Verbatim(name), f"{value:.4g}"),
+        said("{}: {}", name, f"{value:.4g}"),
         str(own.width),
         "–" if own.aspect_ratio is None else f"{own.aspect_ratio:.3g}",
     )

@@ -8,6 +8,7 @@ from importlib.resources import files
 import sympy as sp
 
 from derive.activations import Activation
+from derive.critical.points import class_name
 from derive.depth import ExponentTable
 from derive.design.residual import residual_criticality
 from derive.design.residual_growth import ResidualGrowth
@@ -16,7 +17,7 @@ from derive.network import RESIDUAL, functional_recursion, recursion
 from derive.network.functional import SHAPES
 from derive.notation import TensorSymbol
 from derive.reports.document import Block, Code, Document, Section, Steps
-from derive.reports.sections import activation_section, class_name
+from derive.reports.sections import activation_section
 from derive.reports.tex import blocks_of, cell
 from derive.steps import Notation, Words, equal, said, small
 from derive.symbols import C_W, C_b, ell

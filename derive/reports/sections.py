@@ -9,6 +9,7 @@ import sympy as sp
 
 from derive.activations import Activation
 from derive.critical import Criticality, chi_parallel, chi_perp
+from derive.critical.points import class_name
 from derive.errors import DeriveError
 from derive.gaussian import Sigma, exact, expect, series
 from derive.layout import Equation, Table, Text
@@ -24,12 +25,6 @@ from derive.symbols import C_W, C_b, K
 
 SERIES_TERMS = 4
 ROUNDED = "Numbers are rounded to eight digits for reading; the Python below gives all of them."
-CLASS = {"K*=0": said("{}", equal(K_STAR, 0)), "K*=0 non-analytic": said("{}, non-analytic", equal(K_STAR, 0))}
-"""Universality classes whose names hold mathematics."""
-
-
-def class_name(name: str) -> str:
-    return CLASS.get(name, name)
 
 
 def activation_section(sigma: Activation) -> Section:
