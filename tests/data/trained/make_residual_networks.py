@@ -1,6 +1,6 @@
 """Train ensembles of real residual tanh networks to the end at several widths: writes residual.json.
 
-    nice -n 19 python tests/data/trained/make_residual.py
+    nice -n 19 python tests/data/trained/make_residual_networks.py
 
 Three hidden layers joined by two skips of strength one, two outputs, two training and two test inputs, gradient descent
 with a finite learning rate. Widths that are stored already are kept; the theory's prediction is stored beside them, so
