@@ -2,17 +2,19 @@
 
     python tests/data/sampled/make_residual.py [SETUP ...] [--blocks N]
 
-Adds N blocks of networks of each width to what is stored (N = 0: extrapolates again). residual_networks.py samples them.
+Adds N blocks of networks of each width to what is stored (N = 0: extrapolates again). residual_networks.py samples.
 
-The tensors are covariances of two outputs, so products of two entries of the outputs' covariance given the hidden layers:
-V of G and G, D of G and H, A of two H with different directions, F of Y and Y, B of Z and Z; G1 and H1 are means.
+The tensors are covariances of two outputs, so products of two entries of the outputs' covariance given the hidden
+layers: V of G and G, D of G and H, A of two H with different directions, F of Y and Y, B of Z and Z; G1 and H1 are
+means.
 
-What makes the estimates quiet is exact at every width. Each network comes with an infinitely wide one of the same noise,
-whose neurons are independent. An entry G goes along with an average c = (1/n) sum_j f(j) of functions of those neurons of
-mean zero, so G - c has G's mean. A product of two goes along with c c' - (1/n^2) sum_j f(j) f'(j), whose mean is zero: a
-sum over pairs of different neurons. To second order G goes along with such sums, q, and with the wide network's answers to
-its fluctuations, sums over pairs as well; c q has mean zero too. The functions and the weights of the pairs are regressed
-on other networks first. Products are about the mean of those, which shifts V by the square of its error, some 1e-5.
+What makes the estimates quiet is exact at every width. Each network comes with an infinitely wide one of the same
+noise, whose neurons are independent. An entry G goes along with an average c = (1/n) sum_j f(j) of functions of those
+neurons of mean zero, so G - c has G's mean. A product of two goes along with c c' - (1/n^2) sum_j f(j) f'(j), whose
+mean is zero: a sum over pairs of different neurons. To second order G goes along with such sums, q, and with the wide
+network's answers to its fluctuations, sums over pairs as well; c q has mean zero too. The functions and the weights of
+the pairs are regressed on other networks first. Products are about the mean of those, which shifts V by the square of
+its error, some 1e-5.
 
 Widths 32, 64 and 128 are extrapolated to infinite width by a polynomial in 1/n of degree two.
 """
@@ -43,7 +45,7 @@ def batches(rng, setup, n, networks, limit, weights=None):
 def pairs(functions, answer):
     """What goes along with the means of G and H to second order: sums over pairs of different neurons, of mean zero.
 
-    Products c_i c_j - (1/n^2) sum_j f_i(j) f_j(j), the averages c themselves, which the answers contain, and the answers.
+    Products c_i c_j - (1/n^2) sum_j f_i(j) f_j(j), the averages c themselves, which the answers contain, the answers.
     """
     f = {k: np.concatenate([layer[k] for layer in functions], axis=-2) for k in "GHY"}
     c = {k: v.mean(-1, dtype=float) for k, v in f.items()}

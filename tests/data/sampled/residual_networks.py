@@ -1,10 +1,10 @@
 """Sampled residual networks without weight matrices, and infinitely wide ones that share their noise.
 
 The network: z' = xi z + b + W sigma(z) between hidden layers of equal width n, a plain output layer, two inputs. Each
-network comes with DIRECTIONS Gaussian directions t in the space of its parameters, with the learning rates as variances,
-so that the mean of (t . grad z)(t . grad z) is the NTK. Given the layer below, a neuron's z and its derivatives t . grad z
-are jointly Gaussian, exactly and at any width: a network is a sequence of small covariance matrices. Nothing here knows
-the theory at order 1/n.
+network comes with DIRECTIONS Gaussian directions t in the space of its parameters, with the learning rates as
+variances, so that the mean of (t . grad z)(t . grad z) is the NTK. Given the layer below, a neuron's z and its
+derivatives t . grad z are jointly Gaussian, exactly and at any width: a network is a sequence of small covariance
+matrices. Nothing here knows the theory at order 1/n.
 """
 
 import numpy as np
@@ -85,11 +85,11 @@ def limits(name, xi, L):
 
 
 def sample(rng, setup, n, count, limit, weights=None):
-    """`count` networks: (covariances of every layer given the one below, functions of the wide network's neurons, answer).
+    """`count` networks: covariances of every layer given the one below, functions of the wide ones' neurons, answers.
 
-    Both are those of z and z ("G"), a derivative and the same ("H"), z and a derivative ("Y"), two derivatives ("Z"); the
-    functions are products after the activation, less their mean, and neurons are independent. With the weights by which
-    covariances go along with the functions below, there is also the wide network's answer to them (Answer).
+    Both are those of z and z ("G"), a derivative and the same ("H"), z and a derivative ("Y"), two derivatives ("Z");
+    the functions are products after the activation, less their mean, and neurons are independent. With the weights by
+    which covariances go along with the functions below, there is also the wide network's answer to them (Answer).
     """
     name, xi, L, _ = setup
     h, act, size = hyperparameters(L), ACTIVATIONS[name], 2 * (1 + DIRECTIONS)
@@ -130,8 +130,9 @@ def along(weights, functions):
 class Answer:
     """Sums over pairs of different neurons: one moves a covariance, the other's products answer. Their mean is zero.
 
-    z of the wide network and its derivatives are sums of the layers' noise times roots of covariances. To first order the
-    roots move with the covariances, those with functions f(j) of the neurons below, and the products with the roots.
+    z of the wide network and its derivatives are sums of the layers' noise times roots of covariances. To first order
+    the roots move with the covariances, those with functions f(j) of the neurons below, and the products with
+    the roots.
     """
 
     def __init__(self, limit, n):

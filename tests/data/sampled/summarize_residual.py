@@ -2,10 +2,11 @@
 
     python tests/data/sampled/summarize_residual.py
 
-Writes theory-residual.json, numeric.flow on the settings of residual-*.json, which a quick test compares with the samples
-(a slow one computes it again); what is there already for a setting is kept. And derive/reports/residual_samples.json,
-which reports show: V of the first input as sampled, by the functionals, by tensors alone. These evolve by the recursion
-that the engine derives and cuts (derive.network.truncation), brackets by a trapezoidal rule.
+Writes theory-residual.json, numeric.flow on the settings of residual-*.json, which a quick test compares with the
+samples (a slow one computes it again); what is there already for a setting is kept. And
+derive/reports/residual_samples.json, which reports show: V of the first input as sampled, by the functionals, by
+tensors alone. These evolve by the recursion that the engine derives and cuts (derive.network.truncation), brackets by a
+trapezoidal rule.
 """
 
 import json

@@ -1,10 +1,10 @@
 """The residual theory against tensors of sampled networks, stored with the script that made them.
 
-Eight settings: tanh and gelu, skips of 1 and 0.8, 4 and 8 layers, two inputs. Every component of V, G1, D, F, H1, A, B is
-compared with its own standard error. How well a tensor is known is one number: the largest standard error among its
+Eight settings: tanh and gelu, skips of 1 and 0.8, 4 and 8 layers, two inputs. Every component of V, G1, D, F, H1, A, B
+is compared with its own standard error. How well a tensor is known is one number: the largest standard error among its
 components over its largest component, at most 2 per cent for V and G1 and 5 for the others. The theory's numbers are
-stored (tests/data/sampled/summarize_residual.py) for the quick tests; slow ones compute them again. The truncated theory,
-which knows the tensors only, is far off.
+stored (tests/data/sampled/summarize_residual.py) for the quick tests; slow ones compute them again. The truncated
+theory, which knows the tensors only, is far off.
 """
 
 import json
