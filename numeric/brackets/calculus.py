@@ -110,7 +110,8 @@ class QuadrupleQuestion:
     """Four-point brackets of these patterns for a stack of kernels (layers, N, N), to a tolerance.
 
     `avoid` asks for another route than that of `QuadruplePlan.conditioned_on`, where there is one; `finer` for smaller
-    steps than the tolerance needs, so that a second evaluation never has the steps of the first.
+    steps than the tolerance needs, so that a second evaluation never has the steps of the first. Where not all of the
+    sorted quadruples are `wanted` (a mask), the others may be left zero.
     """
 
     K: np.ndarray
@@ -119,6 +120,7 @@ class QuadrupleQuestion:
     variance: float
     avoid: np.ndarray | None = None
     finer: bool = False
+    wanted: np.ndarray | None = None
 
     @property
     def size(self) -> int:

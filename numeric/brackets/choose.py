@@ -60,15 +60,16 @@ def make_quadruple_plan(
     margin: float = 1.0,
     avoid: np.ndarray | None = None,
     finer: bool = False,
+    wanted: np.ndarray | None = None,
 ) -> QuadruplePlan:
     """Plan the four-point brackets for a concrete kernel (N, N), or a stack of kernels that shall share one plan.
 
     `avoid` (see `QuadruplePlan.conditioned_on`) asks for other pairs to condition on than another plan's, `finer` for
-    smaller steps than the tolerance needs.
+    smaller steps than the tolerance needs. `wanted` says which of the sorted quadruples matter (None: all).
     """
     K = check_kernel(K)
     variance = max(float(np.max(np.diagonal(K, axis1=1, axis2=2))) * margin, 1e-300)
-    question = QuadrupleQuestion(K, tuple(patterns), tolerance, variance, avoid, finer)
+    question = QuadrupleQuestion(K, tuple(patterns), tolerance, variance, avoid, finer, wanted)
     for calculus in (functions.calculus, *GENERIC):
         plan = calculus.plan_quadruples(functions, question)
         if plan is not None:
@@ -92,10 +93,13 @@ def make_plan(
     highest_order: int = 5,
     patterns: tuple[Pattern, ...] = PATTERNS,
     margin: float = 1.0,
+    wanted: np.ndarray | None = None,
 ) -> Plan:
     """Plan pairs (to `tolerance` * 1e-4, at least 1e-13) and quadruples of these patterns (none: pairs only)."""
     pairs = make_pair_plan(functions, K, highest_order, max(tolerance * 1e-4, 1e-13), margin)
-    return Plan(pairs, make_quadruple_plan(functions, K, patterns, tolerance, margin) if patterns else None)
+    if not patterns:
+        return Plan(pairs, None)
+    return Plan(pairs, make_quadruple_plan(functions, K, patterns, tolerance, margin, wanted=wanted))
 
 
 def needs_no_plan(functions: Functions) -> float:

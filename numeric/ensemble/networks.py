@@ -18,7 +18,7 @@ import numpy as np
 from numeric.activations import Definition, load
 from numeric.errors import NumericError
 from numeric.evaluation.flow import flow
-from numeric.evaluation.inputs import Values
+from numeric.evaluation.inputs import Values, read_skip
 
 Params = list[tuple[jax.Array, jax.Array]]
 
@@ -26,6 +26,8 @@ Params = list[tuple[jax.Array, jax.Array]]
 @dataclass(frozen=True, init=False)
 class Networks:
     """An ensemble's definition: widths (n_0, n_1, ..., n_L) and hyperparameters, one value or L values each.
+
+    `skip` makes residual networks of them, z' = skip z + b + W sigma(z) between hidden layers, as in `numeric.flow`.
 
     Hyperparameters have the defaults of `numeric.flow`: critical, and equivalent learning rates for inputs with
     x.x = n_0.
@@ -41,6 +43,7 @@ class Networks:
     C_W: tuple[float, ...]
     lambda_b: tuple[float, ...]
     lambda_W: tuple[float, ...]
+    skip: tuple[float, ...]
 
     def __init__(
         self,
@@ -50,6 +53,7 @@ class Networks:
         C_W: Values | str | None = None,
         lambda_b: Values | str | None = None,
         lambda_W: Values | str | None = None,
+        skip: Values | None = None,
     ) -> None:
         if len(widths) < 2 or min(widths) < 1:
             raise NumericError("widths are (n_0, n_1, ..., n_L): the input dimension, the hidden widths, the outputs.")
@@ -58,10 +62,14 @@ class Networks:
         given = {"C_b": C_b, "C_W": C_W, "lambda_b": lambda_b, "lambda_W": lambda_W}
         if any(value is None or isinstance(value, str) for value in given.values()):
             one = np.ones((1, self.widths[0]))
-            found = flow(activation, one, self.depth, None, C_b, C_W, lambda_b, lambda_W, layers="last").parameters
+            own = (C_b, C_W, lambda_b, lambda_W)
+            found = flow(activation, one, self.depth, None, *own, skip=skip, layers="last").parameters
             given = {name: np.asarray(getattr(found, name)) for name in given}
         for name, value in given.items():
             object.__setattr__(self, name, self._per_layer(name, value))
+        steps = read_skip(skip, self.depth, self.widths[:-1], jnp.result_type(float))
+        into = [0.0] * self.depth if steps is None else np.asarray(steps).tolist()
+        object.__setattr__(self, "skip", tuple(into))
 
     def _per_layer(self, name: str, given: Values | str | None) -> tuple[float, ...]:
         value = np.asarray(given, dtype=float)
@@ -73,7 +81,8 @@ class Networks:
     def of_flow(cls, flow: Any, outputs: int) -> Networks:
         """The real networks that a flow describes, with n_L outputs."""
         p = {name: np.asarray(getattr(flow.parameters, name)) for name in ("C_b", "C_W", "lambda_b", "lambda_W")}
-        return cls(flow.activation, (*flow.widths, outputs), **{name: tuple(value) for name, value in p.items()})
+        skip = None if flow.skip is None else np.asarray(flow.skip).tolist()
+        return cls(flow.activation, (*flow.widths, outputs), **{name: tuple(v) for name, v in p.items()}, skip=skip)
 
     @property
     def depth(self) -> int:
@@ -107,7 +116,8 @@ class Networks:
         """The outputs of one network, (n_L, N)."""
         z = X.T
         for layer, (weight, bias) in enumerate(params):
-            z = weight @ (z if layer == 0 else self.sigma(z)) + bias[:, None]
+            branch = weight @ (z if layer == 0 else self.sigma(z)) + bias[:, None]
+            z = branch + self.skip[layer] * z if self.skip[layer] else branch
         return z
 
     @partial(jax.jit, static_argnums=0)
@@ -119,18 +129,23 @@ class Networks:
         """One network's NTK, [i1, i2, δ1, δ2]: layer by layer (inputs)·(inputs) times (signals)·(signals)."""
         inputs, slopes, z = [], [], X.T
         for layer, (weight, bias) in enumerate(params):
+            below = z
             if layer > 0:
                 z, slope = jax.jvp(self.sigma, (z,), (jnp.ones_like(z),))
                 slopes.append(slope)
             inputs.append(z)
             z = weight @ z + bias[:, None]
+            if self.skip[layer]:
+                z = z + self.skip[layer] * below
         signals = jnp.broadcast_to(jnp.eye(len(z), dtype=z.dtype)[:, :, None], (len(z), *z.shape))  # [i, n, δ]
         total = jnp.zeros((), z.dtype)
         for layer, (rate_w, rate_b) in reversed(list(enumerate(self.rates()))):
             grams = rate_w * inputs[layer].T @ inputs[layer] + rate_b
             total = total + grams[None, None] * jnp.einsum("ina,jnb->ijab", signals, signals)
             if layer > 0:
+                kept = self.skip[layer] * signals if self.skip[layer] else None
                 signals = jnp.einsum("nm,ina->ima", params[layer][0], signals) * slopes[layer - 1][None]
+                signals = signals if kept is None else signals + kept
         return total
 
     @partial(jax.jit, static_argnums=0)

@@ -60,7 +60,7 @@ def host_step(
     with np.errstate(all="ignore"):  # what is not finite is found by the flow's own check
         kept = {} if brackets is None else brackets
         if not kept:
-            kept["two"] = _pairs(functions, plan, below["K"], pairs)
+            kept["two"] = host_pairs(functions, plan, below["K"], pairs)
             kept["four"] = _quadruples(functions, plan, below["K"], quads) if quads else {}
         two, four, out = kept["two"], kept["four"], dict[str, Any]()
         pick = np.minimum if smallest else np.maximum
@@ -74,7 +74,8 @@ def host_step(
     return out
 
 
-def _pairs(functions: Functions, plan: Plan, K: Any, orders: tuple[Order, ...]) -> dict[Order, Any]:
+def host_pairs(functions: Functions, plan: Plan, K: Any, orders: tuple[Order, ...]) -> dict[Order, Any]:
+    """Pair brackets of a kernel, a NumPy array, as NumPy arrays."""
     if plan.pairs.on_host:
         diagonal, same = (cast(Any, x) for x in (np.diagonal(K).copy(), np.eye(len(K), dtype=bool)))
         found = _numpy(plan.pairs).rectangle(functions, orders, Rectangle(diagonal, diagonal, K, same), True)
@@ -84,12 +85,16 @@ def _pairs(functions: Functions, plan: Plan, K: Any, orders: tuple[Order, ...]) 
 
 
 def _quadruples(functions: Functions, plan: Plan, K: Any, patterns: tuple[Pattern, ...]) -> dict[Pattern, Any]:
+    unique = host_unique(functions, plan, K, patterns)
+    return {pattern: tensor(cast(Any, unique), patterns, pattern, len(K)) for pattern in patterns}
+
+
+def host_unique(functions: Functions, plan: Plan, K: Any, patterns: tuple[Pattern, ...]) -> np.ndarray:
+    """Four-point brackets of a kernel in their stored form, (sorted quadruples, arrangements)."""
     assert plan.quadruples is not None
     if plan.quadruples.on_host:
-        unique = _numpy(plan.quadruples).unique(functions, arrangements(patterns), K)
-    else:
-        unique = _compiled_quadruples(functions, patterns)(plan.quadruples, K)
-    return {pattern: tensor(cast(Any, np.asarray(unique)), patterns, pattern, len(K)) for pattern in patterns}
+        return np.asarray(_numpy(plan.quadruples).unique(functions, arrangements(patterns), K))
+    return np.asarray(_compiled_quadruples(functions, patterns)(plan.quadruples, K))
 
 
 def _numpy(plan: Any) -> Any:

@@ -29,6 +29,7 @@ from numeric.brackets import (
     unique_quadruples,
 )
 from numeric.errors import NumericError
+from numeric.evaluation.host import host_pairs, host_unique, on_host
 from numeric.evaluation.inputs import HYPERPARAMETERS, Parameters
 from numeric.functionals.tables import Media, Needs, Pair
 from numeric.generated.functionals import step_K, step_Theta
@@ -118,7 +119,9 @@ def media(
 
     `tick` hears of the share of the work that is done.
     """
-    K, Theta = (_kernels if tick else kernels)(functions, plans[0], X, own)
+    host = tick is not None and on_host(X)
+    run = _host_kernels if host else _kernels if tick else kernels
+    K, Theta = run(functions, plans[0], X, own)
     depth, size = K.shape[0], K.shape[1]
     products = skip_products(own["xi"])
     hidden, between = K[:-1], joint(K, products)
@@ -129,12 +132,17 @@ def media(
             return jax.lax.map(partial(_unique, functions, plan, wanted), stack)
         found = []
         for kernel in stack:
-            found.append(np.asarray(_compiled(functions, plan, wanted, kernel)))
+            compute = host_unique if host else _compiled_unique
+            found.append(compute(functions, plan, np.asarray(kernel), wanted))
             tick(1 / max(steps, 1))
         return np.stack(found)
 
     xp: Any = jnp if tick is None else np
-    pairs = (_pairs if tick else layer_brackets)(functions, plans[0], need.pairs, hidden)
+    if host:
+        rows = [host_pairs(functions, plans[0], k, need.pairs) for k in np.asarray(hidden)]
+        pairs = [np.stack([row[p] for row in rows]) for p in need.pairs]
+    else:
+        pairs = (_pairs if tick else layer_brackets)(functions, plans[0], need.pairs, hidden)
     two = {p: _padded(xp, x) for p, x in zip(need.pairs, pairs)}
     within: dict[tuple[Pair, Pair], Any] = {}
     if need.own:
@@ -209,7 +217,8 @@ def make_plans(
             plan = make_plan(functions, found[-1], min(tolerance, 1e-10), highest, ())
         except NumericError as error:
             raise type(error)(f"At layer {layer + 1}: {error}") from None
-        K, Theta = _step(functions, plan, K, Theta, {name: array[layer] for name, array in own.items()})
+        here = {name: array[layer] for name, array in own.items()}
+        K, Theta = (_host_step if on_host(K) else _step)(functions, plan, K, Theta, here)
         if not bool(jnp.isfinite(K).all() & (jnp.abs(K) < 1e70).all()):
             raise NumericError(
                 f"K overflows at layer {layer + 1} of {depth}: with a skip of one the kernel grows with every layer; "
@@ -220,8 +229,30 @@ def make_plans(
     within = make_plan(functions, hidden, tolerance, highest, patterns(need.own))
     pairs = np.asarray(joint(jnp.asarray(np.stack(found)), skip_products(own["xi"])))
     if len(pairs) and need.crossed:
-        return within, make_plan(functions, pairs, tolerance, 1, patterns(need.crossed))
+        mixed = (sorted_quadruples(2 * hidden.shape[1]) < hidden.shape[1]).sum(axis=1) == 2  # two labels of each layer
+        return within, make_plan(functions, pairs, tolerance, 1, patterns(need.crossed), wanted=mixed)
     return within, replace(within, quadruples=None)
 
 
 _step = jax.jit(next_kernels, static_argnums=0)
+
+
+def _host_step(functions: Functions, plan: Plan, K: Array, Theta: Array, own: Values) -> tuple[Array, Array]:
+    """`next_kernels` of a few inputs: the same formulas on NumPy arrays, and nothing to compile."""
+    found = host_pairs(functions, plan, np.asarray(K), ((0, 0), (1, 1)))
+    here = {name: np.asarray(x) for name, x in own.items()}
+    s, t = views(found, 2), views({"K": np.asarray(K), "Theta": np.asarray(Theta)}, 2)
+    return jnp.asarray(step_K(here, s, {}, t)), jnp.asarray(step_Theta(here, s, {}, t))
+
+
+def _host_kernels(functions: Functions, plan: Plan, X: Array, own: dict[str, Array]) -> tuple[Array, Array]:
+    """`kernels` of a few inputs."""
+    found = [first_kernels(X, own)]
+    for layer in range(1, len(own["xi"])):
+        found.append(_host_step(functions, plan, *found[-1], {name: array[layer] for name, array in own.items()}))
+    K, Theta = zip(*found, strict=True)
+    return jnp.stack(K), jnp.stack(Theta)
+
+
+def _compiled_unique(functions: Functions, plan: Plan, K: Any, wanted: tuple[Pattern, ...]) -> np.ndarray:
+    return np.asarray(_compiled(functions, plan, wanted, K))

@@ -51,6 +51,7 @@ class NestedQuadruples(QuadruplePlan):
 def plan_all(functions: Functions, question: QuadrupleQuestion) -> NestedQuadruples:
     """All quadruples; in another order of integration than usual, if the question is to avoid the first one."""
     members = np.arange(len(sorted_quadruples(question.size)))
+    members = members if question.wanted is None else members[question.wanted]
     other = question.avoid is not None
     nested, moved = plan_nested(functions, question.K, question.patterns, members, question.tolerance, other)
     return NestedQuadruples(nested, jnp.asarray(max(moved, question.tolerance)), question.size)

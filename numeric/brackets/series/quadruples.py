@@ -94,6 +94,7 @@ def plan_conditioned(functions: Functions, question: QuadrupleQuestion) -> Condi
     K, size, variance, tolerance = question.K, question.size, question.variance, question.tolerance
     patterns, avoid = question.patterns, question.avoid
     quadruples = sorted_quadruples(size)
+    wanted = np.ones(len(quadruples), dtype=bool) if question.wanted is None else question.wanted
     orders = sorted({k for p in patterns for k in p})
     step = converged_step(functions, patterns, variance, tolerance)
     couples = sorted({pair for p in patterns for pair in combinations(p, 2)})
@@ -105,26 +106,34 @@ def plan_conditioned(functions: Functions, question: QuadrupleQuestion) -> Condi
     for longest in (SHORT, LONGEST) if variance > 1 else (SHORT,):
         sizes = term_sizes(functions, orders, variance, smooth, longest)
         found = geometry(K, series_lengths(sizes, 0.1 * tolerance), variance)
-        option, length = choose_pairs(quadruples, found.need, found.gap)
+        option, length = choose_pairs(quadruples[wanted], found.need, found.gap)
         if avoid is not None:
-            option, length = choose_others(quadruples, found.need, found.gap, avoid)
+            option, length = choose_others(quadruples[wanted], found.need, found.gap, avoid[wanted])
         if length.max() <= ENOUGH * longest:  # nothing beyond the table matters
             break
+    option, length = (_spread(x, wanted) for x in (option, length))
     sharp = length > LONGEST
     if variance > LARGE and _seconds(size, step, length, tolerance) > DEARER * nested_seconds(size):
-        sharp[:] = True
+        sharp[:] = wanted
     nested: tuple[NestedBucket, ...] = ()
     moved = 0.0
     if sharp.any():
         nested, moved = plan_nested(functions, K, patterns, np.flatnonzero(sharp), tolerance, avoid is not None)
     picked = np.take_along_axis(quadruples, np.array(POSITIONS)[option], axis=1)
     buckets = []
-    for members, alone, easy in _parts(picked, sharp, found, variance):
+    for members, alone, easy in _parts(picked, sharp | ~wanted, found, variance):
         work = Work(quadruples, option, picked, length, found.spread, members, alone)
         upward = easy and variance > 1e-3 and tolerance > 1e-11
         own = apart if easy else step
         buckets.append(make_bucket(functions, work, sizes, own, smooth, tolerance, radius, upward))
     return ConditionedQuadruples(tuple(buckets), nested, jnp.asarray(max(moved, tolerance)), size)
+
+
+def _spread(values: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+    """In the places of the wanted quadruples; zero elsewhere."""
+    out = np.zeros(len(wanted), values.dtype)
+    out[wanted] = values
+    return out
 
 
 def _parts(

@@ -1,18 +1,20 @@
-"""Tensors of residual networks z' = xi z + b + W sigma(z), estimated on sampled networks: writes residual.json.
+"""V, G1, D, F, H1, A, B of residual networks, estimated on sampled networks: writes residual-*.json.
 
-    python tests/data/sampled/make_residual.py [SETUP ...] [--scale S]
+    python tests/data/sampled/make_residual.py [SETUP ...] [--blocks N]
 
-Two inputs, hidden layers of equal width n with a skip, a plain output layer, L weight layers. Nothing here knows the
-theory at order 1/n; three exact statements make the samples cheap and quiet:
+Adds N blocks of networks of each width to what is stored (N = 0: extrapolates again). residual_networks.py samples.
 
-- Given the layer below, the preactivations of a layer's neurons are independent Gaussians, so that the forward pass
-  needs no weight matrix, and the output's covariance given the hidden layers is known: V and G1 are its covariance and
-  its mean's shift.
-- Given the forward pass, W is still an unconditioned Gaussian matrix on the complement of sigma(z): the backward pass
-  needs W^T u for a few vectors u only, which are drawn jointly. The NTK is a sum over layers of their products.
-- The Gaussian noise of each neuron, put into the infinitely wide network, gives neurons whose averages have known
-  means. They go along with the fluctuations of the real averages and are regressed out of the means (G1, H1), and so
-  are the norms of the vectors u of the backward pass, less their means given the layer above.
+The tensors are covariances of two outputs, so products of two entries of the outputs' covariance given the hidden
+layers: V of G and G, D of G and H, A of two H with different directions, F of Y and Y, B of Z and Z; G1 and H1 are
+means.
+
+What makes the estimates quiet is exact at every width. Each network comes with an infinitely wide one of the same
+noise, whose neurons are independent. An entry G goes along with an average c = (1/n) sum_j f(j) of functions of those
+neurons of mean zero, so G - c has G's mean. A product of two goes along with c c' - (1/n^2) sum_j f(j) f'(j), whose
+mean is zero: a sum over pairs of different neurons. To second order G goes along with such sums, q, and with the wide
+network's answers to its fluctuations, sums over pairs as well; c q has mean zero too. The functions and the weights of
+the pairs are regressed on other networks first. Products are about the mean of those, which shifts V by the square of
+its error, some 1e-5.
 
 Widths 32, 64 and 128 are extrapolated to infinite width by a polynomial in 1/n of degree two.
 """
@@ -20,218 +22,127 @@ Widths 32, 64 and 128 are extrapolated to infinite width by a polynomial in 1/n 
 import argparse
 import json
 import time
-from functools import partial
 from pathlib import Path
 
-import jax
-import jax.numpy as jnp
 import numpy as np
+from residual_networks import DIRECTIONS, SETUPS, UPPER, X, along, hyperparameters, limits, sample
+
+from effective_theory.files import write_file
 
 HERE = Path(__file__).parent
-X = np.array([[1.0, -0.4, 0.7], [0.3, 0.9, -0.6]])
-OUTPUTS = 6
-ACTIVATIONS = {
-    "tanh": (jnp.tanh, lambda z: 1 / jnp.cosh(z) ** 2),
-    "gelu": (lambda z: z * jax.scipy.stats.norm.cdf(z), None),
-}
-ACTIVATIONS["gelu"] = (
-    ACTIVATIONS["gelu"][0],
-    lambda z: jax.scipy.stats.norm.cdf(z) + z * jnp.exp(-(z**2) / 2) / np.sqrt(2 * np.pi),
-)
-WIDTHS = {32: 100_000, 64: 100_000, 128: 100_000}
-"""Width: networks with their NTK; ten times as many give their kernels only."""
-SETUPS = {
-    f"{name}-{xi}-{L}": (name, float(xi), L, 100 * index + L)
-    for index, (name, xi) in enumerate((a, x) for a in ("tanh", "gelu") for x in ("1.0", "0.8"))
-    for L in (4, 8)
-}
+WIDTHS = {32: 500, 64: 1000, 128: 1000}
+"""Networks in a block. 32 weighs 1/3 in the extrapolated value, 64 and 128 weigh -2 and 8/3."""
+PILOT = 6000
+TENSORS = ("V", "G1", "D", "F", "H1", "A", "B")
 
 
-def hyperparameters(L, name):
-    """One value a layer; the branches of deeper networks are weaker, so that 1/n corrections stay moderate."""
-    branch = {4: 0.8, 8: 0.5}[L]
-    return {
-        "C_b": [0.2] + [0.05] * (L - 2) + [0.1],
-        "C_W": [1.2] + [branch] * (L - 2) + [1.1],
-        "lambda_b": [0.3] + [0.1] * (L - 2) + [0.2],
-        "lambda_W": [0.5] + [0.4] * (L - 2) + [0.7],
-    }
+def batches(rng, setup, n, networks, limit, weights=None):
+    size = 12_800 // n
+    for done in range(0, networks, size):
+        yield sample(rng, setup, n, min(size, networks - done), limit, weights)
 
 
-def mean(f, g, K):
-    """<f_a g_b> over N(0, K) for all pairs: a product of trapezoidal rules."""
-    x = np.arange(-40, 41) * 0.22
-    w = np.exp(-(x**2) / 2) * 0.22 / np.sqrt(2 * np.pi)
-    out = np.empty_like(K)
-    for a, b in np.ndindex(*K.shape):
-        c = K[a, b] / np.sqrt(K[a, a])
-        rest = np.sqrt(max(K[b, b] - c**2, 0.0))
-        u, v = np.sqrt(K[a, a]) * x[:, None], c * x[:, None] + rest * x[None, :]
-        out[a, b] = w @ (np.asarray(f(u), float) * np.asarray(g(v), float)) @ w
-    return out
+def pairs(functions, answer):
+    """What goes along with the means of G and H to second order: sums over pairs of different neurons, of mean zero.
+
+    Products c_i c_j - (1/n^2) sum_j f_i(j) f_j(j), the averages c themselves, which the answers contain, the answers.
+    """
+    f = {k: np.concatenate([layer[k] for layer in functions], axis=-2) for k in "GHY"}
+    c = {k: v.mean(-1, dtype=float) for k, v in f.items()}
+    n = f["G"].shape[-1]
+
+    def product(k, m):
+        left, right = (np.expand_dims(v[k], 1) if v[k].ndim < v[m].ndim else v[k] for v in (f, c))
+        both = right[..., :, None] * c[m][..., None, :] - left @ f[m].swapaxes(-1, -2) / n**2
+        both = both.mean(1) if both.ndim == 4 else both
+        return both[:, *np.triu_indices(both.shape[-1])] if k == m else both.reshape(len(both), -1)
+
+    products = product("G", "G")
+    own = np.concatenate([products, c["G"], *answer["G"]], axis=1)
+    more = [product("G", "H"), product("Y", "Y"), c["H"].mean(1), *answer["H"]]
+    return {"products": products, "G": own, "H": np.concatenate([own, *more], axis=1)}
 
 
-def limits(name, xi, L):
-    """K and Theta of every layer of the infinitely wide network, and the brackets that the controls need."""
-    s, ds = ACTIVATIONS[name]
-    h = hyperparameters(L, name)
-    gram = X @ X.T / X.shape[1]
-    K, Theta = h["C_b"][0] + h["C_W"][0] * gram, h["lambda_b"][0] + h["lambda_W"][0] * gram
-    kernels, thetas, values, slopes = [K], [Theta], [], []
-    with jax.enable_x64(True):
-        for layer in range(1, L):
-            skip = xi if layer < L - 1 else 0.0
-            value, slope = mean(s, s, K), mean(ds, ds, K)
-            values.append(value)
-            slopes.append(slope)
-            C, rate = h["C_W"][layer], h["lambda_W"][layer]
-            Theta = skip**2 * Theta + h["lambda_b"][layer] + rate * value + C * slope * Theta
-            K = skip**2 * K + h["C_b"][layer] + C * value
-            kernels.append(K)
-            thetas.append(Theta)
-    return kernels, thetas, values, slopes
+def regress(y, x):
+    flat = x.reshape(-1, x.shape[-1]).astype(float)
+    y = y.reshape(len(flat), -1)
+    flat, y = flat - flat.mean(0), y - y.mean(0)
+    squares = flat.T @ flat
+    size = np.sqrt(np.diag(squares))
+    return np.linalg.lstsq(squares / np.outer(size, size), flat.T @ y / size[:, None], rcond=1e-10)[0] / size[:, None]
 
 
-def root(a):
-    """The Cholesky factor of a symmetric matrix of two rows, written out."""
-    x = jnp.sqrt(a[0, 0])
-    y = a[0, 1] / x
-    return jnp.array([[x, 0.0], [y, jnp.sqrt(a[1, 1] - y**2)]])
+def first_order(y, x, layers):
+    """The weights of the functions in G, H, Y, Z, a matrix a layer; `layers` of them matter."""
+    x = {k: v[..., :layers, :].reshape(*v.shape[:-2], -1) for k, v in x.items()}
+    x["H"] = np.concatenate([x["H"], np.repeat(x["G"][:, None], DIRECTIONS, axis=1)], axis=-1)
+    weights = {k: regress(y[k], x[k]) for k in "GHYZ"}
+    own, other = np.split(weights.pop("H"), 2)
+    weights |= {"H": own, "HG": other}
+    return {k: np.split(v.astype(np.float32), layers) for k, v in weights.items()}
 
 
-def forward(key, name, xi, L, n, known):
-    """Preactivations of the hidden layers (layer, sample, neuron), the output's covariance given them, the controls."""
-    s, ds = ACTIVATIONS[name]
-    h = {k: jnp.asarray(v, jnp.float32) for k, v in hyperparameters(L, name).items()}
-
-    def step(carry, layer):
-        z, ideal, covariance = carry
-        noise = jax.random.normal(jax.random.fold_in(key, layer), (2, n))
-        skip = jnp.where(layer > 0, xi, 0.0)
-        z = skip * z + root(covariance) @ noise
-        ideal = skip * ideal + known["roots"][layer] @ noise
-        controls = []
-        for function, value in ((s, known["values"]), (ds, known["slopes"])):
-            f = function(ideal)
-            controls.append((f @ f.T / n - value[layer])[jnp.triu_indices(2)])
-        f = s(z)
-        covariance = h["C_b"][layer + 1] + h["C_W"][layer + 1] * f @ f.T / n
-        return (z, ideal, covariance), (z, jnp.stack(controls))
-
-    start = (jnp.zeros((2, n)), jnp.zeros((2, n)), known["first"])
-    (_, _, covariance), (hidden, controls) = jax.lax.scan(step, start, jnp.arange(L - 1))
-    return hidden, covariance, controls
-
-
-def kernel_statistics(key, name, xi, L, n, known):
-    _, covariance, controls = forward(key, name, xi, L, n, known)
-    return {"G": covariance, "controls": controls[:, 0].ravel()}
+def learn(rng, setup, n, limit):
+    """Weights of the functions in each layer's covariances, of the pairs in the means, and means: by regression."""
+    found, averages = [], []
+    for covariances, functions, _ in batches(rng, setup, n, PILOT, limit):
+        found.append(covariances)
+        averages.append({k: np.stack([f[k].mean(-1) for f in functions], axis=-2) for k in "GHYZ"})
+    x = {k: np.concatenate([a[k] for a in averages]) for k in "GHYZ"}
+    weights = []
+    for layer in range(setup[2] - 1):
+        y = {k: np.concatenate([f[layer][k] for f in found]) for k in "GHYZ"}
+        weights.append(first_order(y, x, layer + 1))
+    left, both = {"G": [], "H": []}, {"products": [], "G": [], "H": []}
+    for covariances, functions, answer in batches(rng, setup, n, PILOT, limit, weights):
+        f, second = along(weights[-1], functions), pairs(functions, answer)
+        left["G"].append(covariances[-1]["G"] - f["G"].mean(-1))
+        left["H"].append((covariances[-1]["H"] - f["H"].mean(-1)).mean(1))
+        for k, own in both.items():
+            own.append(second[k])
+    left, both = ({k: np.concatenate(v) for k, v in own.items()} for own in (left, both))
+    second = {k: regress(left["H" if k == "H" else "G"], v) for k, v in both.items()}
+    return weights, second, {k: left[k].mean(0) for k in "GH"}
 
 
-def ntk_statistics(key, name, xi, L, n, known):
-    """G, H of some outputs, the estimate of F; the last two "outputs" stand for z_1 and z_2 averaged over W."""
-    s, ds = ACTIVATIONS[name]
-    h = {k: jnp.asarray(v, jnp.float32) for k, v in hyperparameters(L, name).items()}
-    key, sub = jax.random.split(key)
-    hidden, covariance, controls = forward(key, name, xi, L, n, known)
-    f, df = s(hidden), ds(hidden)
-    own = jax.random.normal(jax.random.fold_in(sub, 0), (OUTPUTS, n)) * jnp.sqrt(h["C_W"][-1] / n)
-    rows = jnp.concatenate([own, h["C_W"][-1] / n * f[-1]])
-    u = rows[:, None, :] * df[-1]  # d output / d z at the last hidden layer: (output, sample, neuron)
-    top = norms(u) - h["C_W"][-1] / n * df[-1] @ df[-1].T
+def block_mean(rng, setup, n, limit, learned):
+    """The mean of every tensor's estimate over one block of networks; symmetric pairs of inputs stand once."""
+    weights, second, centre = learned
+    total = dict.fromkeys(TENSORS, 0.0)
+    for covariances, functions, answer in batches(rng, setup, n, WIDTHS[n], limit, weights):
+        outputs, f, q = covariances[-1], along(weights[-1], functions), pairs(functions, answer)
+        c = {k: v.mean(-1, dtype=float) for k, v in f.items()}
+        d = {"G": outputs["G"] - centre["G"], "H": outputs["H"] - centre["H"], "Y": outputs["Y"], "Z": outputs["Z"]}
 
-    def share(layer, gram, u):
-        return (h["lambda_b"][layer] + h["lambda_W"][layer] * gram) * jnp.einsum("iaj,kbj->ikab", u, u)
+        def product(k, m, d=d, c=c, f=f):
+            """Of two entries, less the pairs of neurons."""
+            same = f[k] @ f[m].swapaxes(-1, -2) / n**2
+            return d[k][..., :, None] * d[m][..., None, :] - c[k][..., :, None] * c[m][..., None, :] + same
 
-    def step(carry, layer):
-        u, H = carry
-        below, slope, C = f[layer - 1], df[layer - 1], h["C_W"][layer] / n
-        overlap = below @ below.T
-        H = H + share(layer, overlap / n, u)
-        flat = u.reshape(-1, n)
-        # the branch's increment g = b + W s is known; b is drawn given it, then W^T u given W s
-        increment = hidden[layer] - xi * hidden[layer - 1]
-        weight = h["C_b"][layer] * jnp.ones(2) @ inverse(h["C_b"][layer] + C * overlap)  # regression of b on g
-        left = jnp.maximum(h["C_b"][layer] * (1 - weight.sum()), 0.0)
-        b = weight @ increment + jnp.sqrt(left) * jax.random.normal(jax.random.fold_in(sub, 10 + layer), (n,))
-        dual = inverse(overlap) @ below  # (sample, neuron below)
-        along = (((increment - b) @ flat.T).T @ dual).reshape(u.shape)  # W^T u on the span of s
-        products = flat @ flat.T
-        products = products + 1e-6 * jnp.trace(products) / len(flat) * jnp.eye(len(flat))
-        fresh = jnp.linalg.cholesky(products) @ jax.random.normal(jax.random.fold_in(sub, 100 + layer), (len(flat), n))
-        fresh = jnp.sqrt(C) * (fresh - (fresh @ below.T) @ dual).reshape(u.shape)
-        kept = xi * u + along * slope
-        expected = norms(kept) + norms(u) * C * ((slope * (1 - (below * dual).sum(0))) @ slope.T)
-        u = kept + fresh * slope
-        return (u, H), norms(u) - expected
-
-    start = (u, jnp.zeros((OUTPUTS + 2, OUTPUTS + 2, 2, 2)))
-    (u, H), noise = jax.lax.scan(step, start, jnp.arange(L - 2, 0, -1))
-    H = H + share(0, jnp.asarray(X @ X.T / X.shape[1], jnp.float32), u)
-    diagonal = h["lambda_b"][-1] + h["lambda_W"][-1] * f[-1] @ f[-1].T / n
-    pairs = np.array([(i, k) for i in range(OUTPUTS) for k in range(OUTPUTS) if i != k])
-    mixed = H[pairs[:, 0], pairs[:, 1]]
-    return {
-        "G": covariance,
-        "H": H[np.arange(OUTPUTS), np.arange(OUTPUTS)] + diagonal,
-        "F": jnp.einsum("abcd->acbd", H[OUTPUTS:, OUTPUTS:]),
-        "B": jnp.einsum("pab,pcd->acbd", mixed, mixed) / len(pairs),
-        "controls": jnp.concatenate([controls.ravel(), upper(top).ravel(), upper(noise).ravel()]),
-    }
+        for name in "dcf":  # sums over directions
+            own = {"d": d, "c": c, "f": f}[name]
+            own["sum"] = own["H"].sum(1)
+        thrice = c["G"][:, :, None] * (q["products"] @ second["products"])[:, None, :]
+        found = {
+            "V": product("G", "G") - thrice - thrice.swapaxes(-1, -2),
+            "G1": outputs["G"] - c["G"] - q["G"] @ second["G"] - limit["K"][-1][UPPER],
+            "D": product("G", "sum") / DIRECTIONS,
+            "F": product("Y", "Y").mean(1),
+            "H1": (outputs["H"] - c["H"]).mean(1) - q["H"] @ second["H"] - limit["Theta"][-1][UPPER],
+            "A": (product("sum", "sum") - product("H", "H").sum(1)) / (DIRECTIONS * (DIRECTIONS - 1)),
+            "B": product("Z", "Z").mean(1),
+        }
+        for name, value in found.items():
+            total[name] = total[name] + n * value.sum(0)
+    return {name: full(name, value / WIDTHS[n]) for name, value in total.items()}
 
 
-def inverse(a):
-    """Of a symmetric matrix of two rows."""
-    return jnp.array([[a[1, 1], -a[0, 1]], [-a[0, 1], a[0, 0]]]) / (a[0, 0] * a[1, 1] - a[0, 1] ** 2)
-
-
-def norms(u):
-    """u_a . u_b, averaged over the real outputs."""
-    return jnp.einsum("iaj,ibj->ab", u[:OUTPUTS], u[:OUTPUTS]) / OUTPUTS
-
-
-def upper(m):
-    return m[..., *jnp.triu_indices(2)]
-
-
-def block_estimates(found):
-    """Unbiased estimates from one block of independent networks."""
-    G, H = found["G"], found.get("H")
-    count = len(G)
-
-    def covariance(a, b):
-        return jnp.einsum("nab,ncd->abcd", a - a.mean(0), b - b.mean(0)) / (count - 1)
-
-    level = G if H is None else H.mean(1)
-    both = jnp.concatenate([upper(level), found["controls"]], axis=1)
-    centre = both.mean(0)
-    result = {"first": centre, "second": (both - centre).T @ (both - centre) / (count - 1)}
-    if H is None:
-        return result | {"V": covariance(G, G)}
-    pairs = [(i, k) for i in range(OUTPUTS) for k in range(OUTPUTS) if i != k]
-    return result | {
-        "D": covariance(G, level),
-        "A": sum(covariance(H[:, i], H[:, k]) for i, k in pairs) / len(pairs),
-        "F": found["F"].mean(0),
-        "B": found["B"].mean(0),
-    }
-
-
-def summarize(blocks, name):
-    """(mean, standard error) of every tensor; the mean of G or H has its controls regressed out."""
-    result = {
-        k: (v.mean(0), v.std(0, ddof=1) / np.sqrt(len(v))) for k, v in blocks.items() if k not in ("first", "second")
-    }
-    first, second = blocks["first"], blocks["second"].mean(0)
-    level, error = first[:, 3:].mean(0), first[:, 3:].std(0, ddof=1) / np.sqrt(len(first))
-    assert np.all(np.abs(level) < 5.5 * error), f"a control's mean is not zero: {level / error}"
-    slope, *_ = np.linalg.lstsq(second[3:, 3:], second[3:, :3], rcond=1e-9)
-    controlled = first[:, :3] - first[:, 3:] @ slope
-    full = np.empty((len(first), 2, 2))
-    i, j = np.triu_indices(2)
-    full[:, i, j] = full[:, j, i] = controlled
-    result[name] = full.mean(0), full.std(0, ddof=1) / np.sqrt(len(full))
-    return result
+def full(name, value):
+    """All components, in the order of the tensor's subscripts."""
+    if name in ("F", "B"):
+        return value.reshape(2, 2, 2, 2)
+    place = np.array([[0, 1], [1, 2]])
+    return value[place] if value.ndim == 1 else value[place][:, :, place]
 
 
 def fit(points, degree):
@@ -247,75 +158,54 @@ def fit(points, degree):
     return value, error
 
 
-def make(setup, scale):
+def merged(stored, blocks):
+    """Mean and standard error of the blocks behind `stored` and of new ones."""
+    new = np.stack(blocks)
+    if stored is None:
+        return new.mean(0), new.std(0, ddof=1) / np.sqrt(len(new))
+    old, mean = stored["blocks"], np.asarray(stored["value"])
+    squares = np.asarray(stored["standard_error"]) ** 2 * old * (old - 1) + old * mean**2 + (new**2).sum(0)
+    count = old + len(new)
+    mean = (old * mean + new.sum(0)) / count
+    return mean, np.sqrt(np.maximum(squares / count - mean**2, 0.0) / (count - 1))
+
+
+def make(setup, blocks):
+    path = HERE / f"residual-{setup}.json"
+    record = json.loads(path.read_text()) if path.exists() else {}
     name, xi, L, seed = SETUPS[setup]
-    kernels, thetas, values, slopes = limits(name, xi, L)
-    h = hyperparameters(L, name)
-    increments = [kernels[0]] + [h["C_b"][layer] + h["C_W"][layer] * values[layer - 1] for layer in range(1, L - 1)]
-    single = partial(jnp.asarray, dtype=jnp.float32)
-    known = {
-        "first": single(kernels[0]),
-        "roots": single(np.linalg.cholesky(np.stack(increments))),
-        "values": single(np.stack(values)),
-        "slopes": single(np.stack(slopes)),
-    }
-    found = {}
-    started = time.time()
-    for n, networks in WIDTHS.items():
-        found[n] = {}
-        for statistics, target, factor, block in ((kernel_statistics, "G", 10, 5000), (ntk_statistics, "H", 1, 500)):
-            run = jax.jit(
-                lambda k, st=statistics, n=n, block=block: block_estimates(
-                    jax.vmap(lambda s: st(s, name, xi, L, n, known))(jax.random.split(k, block))
-                )
-            )
-            key = jax.random.fold_in(jax.random.key(seed), 2 * n + (target == "H"))
-            collected = []
-            for number in range(max(int(networks * factor * scale) // block, 8)):
-                estimates = run(jax.random.fold_in(key, number))
-                collected.append({k: np.asarray(v, float) for k, v in estimates.items()})
-            found[n] |= summarize({k: np.stack([c[k] for c in collected]) for k in collected[0]}, target)
-            print(f"{setup} n={n} {target}: {time.time() - started:.0f} s", flush=True)
-    tensors = {}
-    for tensor in ("V", "G1", "D", "F", "H1", "A", "B"):
-        key = {"G1": "G", "H1": "H"}.get(tensor, tensor)
-        points = []
-        for n, own in found.items():
-            value, error = own[key]
-            if tensor in ("G1", "H1"):
-                value = value - (kernels if tensor == "G1" else thetas)[-1]
-            points.append((n, n * value, n * error))
+    limit, started = limits(name, xi, L), time.process_time()
+    if record.get("hyperparameters") != hyperparameters(L) or "X" not in record or "networks" not in record:
+        record = {"activation": name, "skip": xi, "depth": L, "seed": seed, "X": X.tolist()}
+        record |= {"hyperparameters": hyperparameters(L), "K": limit["K"][-1].tolist()}
+        record |= {"Theta": limit["Theta"][-1].tolist(), "networks": {}, "tensors": {}}
+    for n, each in WIDTHS.items() if blocks else ():
+        learned = learn(np.random.default_rng([seed, n, 0]), SETUPS[setup], n, limit)
+        done = record["networks"].get(str(n), 0) // each
+        rngs = [np.random.default_rng([seed, n, 1 + done + k]) for k in range(blocks)]
+        found = [block_mean(rng, SETUPS[setup], n, limit, learned) for rng in rngs]
+        for tensor in TENSORS:
+            own = record["tensors"].setdefault(tensor, {"by_width": {}})["by_width"]
+            value, error = merged(own.get(str(n)), [f[tensor] for f in found])
+            own[str(n)] = {"value": value.tolist(), "standard_error": error.tolist(), "blocks": done + blocks}
+        record["networks"][str(n)] = (done + blocks) * each
+        print(
+            f"{setup} n={n}: {record['networks'][str(n)]} networks, {time.process_time() - started:.0f} s", flush=True
+        )
+    for tensor, own in record["tensors"].items():
+        points = [(int(n), np.array(p["value"]), np.array(p["standard_error"])) for n, p in own["by_width"].items()]
         (value, error), (line, line_error) = fit(points, 2), fit(points[1:], 1)
-        tensors[tensor] = {
-            "value": value.tolist(),
-            "standard_error": error.tolist(),
-            "linear": line.tolist(),
-            "linear_error": line_error.tolist(),
-            "by_width": {str(n): {"value": v.tolist(), "standard_error": e.tolist()} for n, v, e in points},
-        }
+        own |= {"value": value.tolist(), "standard_error": error.tolist()}
+        own |= {"linear": line.tolist(), "linear_error": line_error.tolist()}
         size = abs(value).max()
         print(f"  {tensor:3s} size {size:9.4f}  worst error {error.max() / size:.4f}", flush=True)
-    record = {
-        "activation": name,
-        "skip": xi,
-        "depth": L,
-        "seed": seed,
-        "X": X.tolist(),
-        "hyperparameters": h,
-        "K": kernels[-1].tolist(),
-        "Theta": thetas[-1].tolist(),
-        "tensors": tensors,
-    }
-    path = HERE / f"residual-{setup}.json"
-    temporary = path.with_suffix(".tmp")
-    temporary.write_text(json.dumps(record) + "\n")
-    temporary.replace(path)
+    write_file(path, json.dumps(record) + "\n")
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("setups", nargs="*", default=list(SETUPS), metavar="SETUP")
-    parser.add_argument("--scale", type=float, default=1.0, help="times as many networks")
+    parser.add_argument("--blocks", type=int, default=50, help="of networks, added at each width")
     arguments = parser.parse_args()
-    for name in arguments.setups:
-        make(name, arguments.scale)
+    for own in arguments.setups:
+        make(own, arguments.blocks)

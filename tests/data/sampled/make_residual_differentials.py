@@ -21,7 +21,9 @@ from itertools import chain, combinations, permutations
 from pathlib import Path
 
 import numpy as np
-from make_residual import SETUPS, X, fit, hyperparameters
+from make_residual import fit
+from residual_networks import SETUPS, X
+from residual_networks import hyperparameters as seven_hyperparameters
 from scipy.special import ndtr
 
 from effective_theory.files import write_file
@@ -30,6 +32,12 @@ HERE = Path(__file__).parent
 WIDTHS = (32, 64, 128)
 NEURONS = 16_000
 """In a block of networks."""
+
+
+def hyperparameters(L):
+    """Those of the seven tensors' samples, but for the learning rates."""
+    rates = {"lambda_b": [0.3] + [0.1] * (L - 2) + [0.2], "lambda_W": [0.5] + [0.4] * (L - 2) + [0.7]}
+    return seven_hyperparameters(L) | rates
 
 
 def _tanh(z):
@@ -84,7 +92,7 @@ def covariance(gram, layer, h):
 
 def sample(rng, name, xi, L, n, count):
     """The outputs' covariance given the hidden layers, of `count` networks."""
-    h = hyperparameters(L, name)
+    h = hyperparameters(L)
     size = 2 * len(SUBSETS)
 
     def below(z):
@@ -152,7 +160,7 @@ def make(setup, networks):
         tensors[tensor] = {"value": value.tolist(), "standard_error": error.tolist()}
         print(f"  {tensor} size {abs(value).max():9.4f}  worst error {error.max() / abs(value).max():.4f}", flush=True)
     record = {"activation": name, "skip": xi, "depth": L, "seed": seed, "networks": networks, "X": X.tolist()}
-    record |= {"hyperparameters": hyperparameters(L, name), "tensors": tensors}
+    record |= {"hyperparameters": hyperparameters(L), "tensors": tensors}
     write_file(HERE / f"residual-differentials-{setup}.json", json.dumps(record) + "\n")
 
 
