@@ -1,7 +1,7 @@
 """Mutants of a module: every place where a small change of the source should be noticed by a test.
 
 Operators: arithmetic (+ ↔ -, * ↔ /, // → /, ** → *, the factors of @ exchanged, += ↔ -=), signs (-x → x), comparisons
-(boundary and negation), booleans (and ↔ or, `not` removed, conditions negated, True ↔ False), numbers (n → n + 1,
+(negation; the boundary where a whole number is compared, as numbers that were computed are never equal), booleans (and ↔ or, `not` removed, conditions negated, True ↔ False), numbers (n → n + 1,
 x → 2 x), einsum's result (two letters exchanged), arguments (two positional ones exchanged, a keyword left out), the
 transpose left out, statements removed (calls, assignments to parts and attributes, raise, continue, break), the
 returned value replaced by None.
@@ -114,8 +114,10 @@ def _expressions(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
         if not isinstance(node.operand, ast.Constant) or isinstance(node.op, ast.Not):
             yield "sign" if isinstance(node.op, ast.USub) else "boolean", node.operand
     elif isinstance(node, ast.Compare):
+        sides = [node.left, *node.comparators]
         for place, op in enumerate(node.ops):
-            for other in COMPARISONS[type(op)]:
+            whole = _is_whole(sides[place]) or _is_whole(sides[place + 1])
+            for other in COMPARISONS[type(op)][0 if whole else -1 :]:
                 ops = [*node.ops[:place], other(), *node.ops[place + 1 :]]
                 yield "comparison", ast.Compare(node.left, ops, node.comparators)
     elif isinstance(node, ast.BoolOp):
@@ -129,6 +131,14 @@ def _expressions(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
         yield from _calls(node)
     elif isinstance(node, ast.Attribute) and node.attr == "T":
         yield "transpose", node.value
+
+
+def _is_whole(node: ast.expr) -> bool:
+    """Whether an expression is a whole number, to which another may well be equal."""
+    if isinstance(node, ast.Constant):
+        return isinstance(node.value, int)
+    name = _name(node.func) if isinstance(node, ast.Call) else _name(node)
+    return name in ("len", "ndim", "size", "int", "count") or isinstance(node, ast.Subscript) and "shape" in _short(node)
 
 
 def _is_text(node: ast.expr) -> bool:
@@ -157,7 +167,7 @@ def _calls(node: ast.Call) -> Iterator[tuple[str, ast.expr]]:
     if name == "einsum" and node.args and isinstance(node.args[0], ast.Constant):
         text = node.args[0].value
         head, arrow, result = text.partition("->")
-        if arrow and len(result) > 1:
+        if arrow and len(result) > 1 and "." not in result:
             turned = ast.Constant(head + arrow + result[:-2] + result[-1] + result[-2])
             yield "einsum", ast.Call(node.func, [turned, *node.args[1:]], node.keywords)
 
@@ -208,6 +218,8 @@ def mutants(source: str, file: str) -> list[Mutant]:
     found, seen = [], Counter[str]()
     for number, (where, node, other) in enumerate(_places(ast.parse(source))):
         function, operator = where.split("\n")
+        if ast.dump(node) == ast.dump(other):
+            continue
         before, after = _short(node), _short(other)
         name = "\n".join([file, function, operator, before, after])
         seen[name] += 1

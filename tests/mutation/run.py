@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import ast
 import difflib
+import fcntl
 import hashlib
 import json
 import random
@@ -32,9 +33,9 @@ from operators import Mutant, mutants, mutated  # noqa: E402
 from reach import REACH, ROOT, modules  # noqa: E402
 
 RESULTS = HERE / "results.json"
-MORE = 25.0
+MORE = 12.0
 """CPU seconds of tests that a mutant meets beyond those which execute its line."""
-MOST = 60.0
+MOST = 40.0
 """CPU seconds of tests that a mutant meets at most."""
 
 
@@ -136,21 +137,26 @@ def load() -> dict:
     return json.loads(RESULTS.read_text()) if RESULTS.exists() else {"mutants": {}}
 
 
-def save(stored: dict) -> None:
-    stored["mutants"] = dict(sorted(stored["mutants"].items(), key=lambda x: (x[1]["file"], x[1]["line"], x[0])))
-    text = json.dumps({k: v for k, v in stored.items() if k != "mutants"}, indent=1)[:-2]
-    rows = ",\n".join(f"  {json.dumps(key)}: {json.dumps(row, ensure_ascii=False)}" for key, row in stored["mutants"].items())
-    new = RESULTS.with_suffix(".tmp")
-    new.write_text((text + ",\n" if text.strip("{ \n") else "{\n") + f' "mutants": {{\n{rows}\n }}\n}}\n', encoding="utf-8")
-    new.replace(RESULTS)
+def save(rows: dict[str, dict], about: dict | None = None) -> None:
+    """Add rows to what is stored; several processes may do so."""
+    with open(HERE / "_lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        stored = load()
+        stored |= about or {}
+        merged = stored.pop("mutants") | rows
+        order = sorted(merged.items(), key=lambda x: (x[1]["file"], x[1]["line"], x[0]))
+        head = "".join(f" {json.dumps(k)}: {json.dumps(v)},\n" for k, v in stored.items())
+        lines = ",\n".join(f"  {json.dumps(key)}: {json.dumps(row, ensure_ascii=False)}" for key, row in order)
+        new = RESULTS.with_suffix(".tmp")
+        new.write_text(f'{{\n{head} "mutants": {{\n{lines}\n }}\n}}\n', encoding="utf-8")
+        new.replace(RESULTS)
 
 
 def try_mutants(chosen: list[Mutant], again: bool) -> None:
     """Try each and store its outcome; those that are stored and whose function is the same are left, unless `again`."""
     from warm import attempt, importers, warm_up
 
-    stored = load()
-    known = stored["mutants"]
+    known, new = load()["mutants"], {}
     todo = [m for m in chosen if again or known.get(m.key, {}).get("of") != _functions(m.file)[m.function][2]]
     print(f"{len(chosen)} mutants, {len(todo)} to try", flush=True)
     if not todo:
@@ -169,7 +175,7 @@ def try_mutants(chosen: list[Mutant], again: bool) -> None:
         else:
             outcome, test, used = "survived", "no test reaches it", 0.0
         row = {k: v for k, v in asdict(mutant).items() if k not in ("number", "key")}
-        known[mutant.key] = row | {
+        new[mutant.key] = row | {
             "outcome": outcome, "test": test, "seconds": used, "of": _functions(mutant.file)[mutant.function][2]
         }
         print(
@@ -178,7 +184,7 @@ def try_mutants(chosen: list[Mutant], again: bool) -> None:
             flush=True,
         )
         if place % 10 == 9 or place == len(todo) - 1:
-            save(stored)
+            save(new)
 
 
 def summary() -> None:
@@ -207,6 +213,7 @@ def main() -> None:
     parser.add_argument("--again", action="store_true", help="try those that are stored too")
     parser.add_argument("--key", action="append", default=[])
     parser.add_argument("--show", metavar="KEY")
+    parser.add_argument("--part", default="0/1", metavar="I/K", help="every K-th of them, from the I-th")
     parser.add_argument("--without", action="append", default=[], help="leave out modules whose path holds this")
     given = parser.parse_args()
     if given.show:
@@ -223,6 +230,8 @@ def main() -> None:
         wanted = [k for k, row in rows.items() if not given.survivors or row["outcome"] == "survived"]
         chosen = [everything[key] for key in wanted if key in everything]
     chosen = [m for m in chosen if not any(part in m.file for part in given.without)]
+    own, parts = map(int, given.part.split("/"))
+    chosen = chosen[own::parts]
     try_mutants(chosen, again=given.again or given.survivors or bool(given.key))
     summary()
 

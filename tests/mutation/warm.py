@@ -16,6 +16,7 @@ import resource
 import signal
 import sys
 import time
+import traceback
 from collections import defaultdict
 from collections.abc import Sequence
 from importlib.machinery import SourceFileLoader
@@ -27,7 +28,10 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("derive", "numeric", "effective_theory")
 MEMORY = 10 * 2**30
-OPTIONS = ("-x", "--tb=no", "--no-header", "-p", "no:xdist", "-m", "not slow")
+BROKEN = 99
+"""The exit code of a child that could not run its tests for a reason of its own."""
+REWRITTEN = "ignore::pytest.PytestAssertRewriteWarning"  # of what was imported before pytest began
+OPTIONS = ("-x", "--tb=no", "--no-header", "-p", "no:xdist", "-m", "not slow", "-W", REWRITTEN)
 
 
 def warm_up() -> None:
@@ -150,8 +154,10 @@ def attempt(
             os.close(read)
             os.setsid()
             _child(file, text, forgotten, tests, write, seconds)
+        except BaseException:
+            os.write(write, traceback.format_exc().encode())
         finally:
-            os._exit(1)
+            os._exit(BROKEN)
     os.close(write)
     deadline, status, used = time.monotonic() + 12 * seconds + 60, None, None
     while status is None:
@@ -171,6 +177,6 @@ def attempt(
         over = os.WTERMSIG(status) in (signal.SIGXCPU, signal.SIGKILL)
         return ("timeout" if over else "killed"), f"signal {os.WTERMSIG(status)}", cost
     code = os.WEXITSTATUS(status)
-    if code == 5:
-        raise RuntimeError(f"no tests were found among {list(tests)[:3]}")
+    if code in (BROKEN, pytest.ExitCode.USAGE_ERROR, pytest.ExitCode.NO_TESTS_COLLECTED):
+        raise RuntimeError(f"a child came to nothing (code {code}) with {list(tests)[:3]}:\n" + "\n".join(failed))
     return ("survived" if code == 0 else "killed"), (failed[0] if failed else f"exit code {code}"), cost
