@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import gc
 import importlib
 import os
 import pkgutil
@@ -31,12 +32,13 @@ MEMORY = 10 * 2**30
 BROKEN = 99
 """The exit code of a child that could not run its tests for a reason of its own."""
 REWRITTEN = "ignore::pytest.PytestAssertRewriteWarning"  # of what was imported before pytest began
-OPTIONS = ("-x", "--tb=no", "--no-header", "-p", "no:xdist", "-m", "not slow", "-W", REWRITTEN)
+OPTIONS = ("-x", "--tb=no", "--assert=plain", "-p", "no:unraisableexception", "--no-header", "-m", "not slow", "-W", REWRITTEN)
 
 
 def warm_up() -> None:
     """Import what tests need; nothing here may start JAX's backend."""
     os.environ.setdefault("MPLBACKEND", "Agg")
+    os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
     sys.path.insert(0, str(ROOT))
     for name in ("jax", "scipy.linalg", "hypothesis", "beartype", "jaxtyping", "pandas", "matplotlib.pyplot", "pytest"):
         importlib.import_module(name)
@@ -50,6 +52,8 @@ def warm_up() -> None:
 
     if xla_bridge._backends:
         raise RuntimeError("an import has started JAX's backend: a fork of this process may hang")
+    gc.collect()
+    gc.freeze()
 
 
 def importers(name: str) -> set[str]:
@@ -71,12 +75,17 @@ def _loaded() -> list[tuple[str, Path]]:
 
 
 def _imported(tree: ast.Module) -> set[str]:
-    found = set()
-    for node in ast.walk(tree):
+    """What a module imports when it is imported: not what its functions import when they run, nor for types alone."""
+    found, waiting = set(), list[ast.AST](tree.body)
+    while waiting:
+        node = waiting.pop()
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
             found |= {node.module} | {f"{node.module}.{alias.name}" for alias in node.names}
+        elif isinstance(node, ast.If | ast.Try | ast.With | ast.ClassDef):
+            if not (isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)):
+                waiting += ast.iter_child_nodes(node)
     return found
 
 
@@ -100,12 +109,13 @@ def _forget(names: set[str]) -> None:
     """Drop modules, import the packages among them again and give them back those of their parts that were kept."""
     for name in names:
         sys.modules.pop(name, None)
+    ours = {name: m for name, m in sys.modules.items() if name.split(".")[0] in PACKAGES}
     for name in sorted(names, key=len):
-        if any(other.startswith(f"{name}.") for other in sys.modules):
+        if any(other.startswith(f"{name}.") for other in ours):
             package = importlib.import_module(name)
-            for other, module in list(sys.modules.items()):
+            for other, module in ours.items():
                 parent, _, part = other.rpartition(".")
-                if parent == name:
+                if parent == name and not hasattr(package, part):
                     setattr(package, part, module)
 
 
@@ -139,7 +149,6 @@ def _child(file: str, text: str | None, forgotten: set[str], tests: Sequence[str
     null = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1, 2):
         os.dup2(null, stream)
-    sys.dont_write_bytecode = True
     os._exit(int(pytest.main([*OPTIONS, *tests], plugins=[_Plugin(file, text, forgotten, report)])))
 
 
