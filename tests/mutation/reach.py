@@ -45,6 +45,14 @@ TESTS = (
     "numeric/ensemble/training.py",
 )
 UNUSED = ("tests/numeric/trained/sampled",)
+LONG = (
+    "tests/numeric/trained/test_hidden_layers.py",
+    "tests/numeric/trained/test_any_loss.py",
+    "tests/numeric/trained/test_infinite_width.py",
+    "tests/numeric/trained/test_random_features.py",
+    "tests/numeric/trained/test_prediction_in_time.py",
+)
+"""Files whose long tests (`make verify`) are used besides: what they check has no quick test of its own."""
 
 
 def modules() -> list[str]:
@@ -89,31 +97,37 @@ class Contexts:
 
 
 def main() -> None:
-    """Run the quick tests under coverage and store {module: {line: [tests]}} with the tests' costs."""
+    """Run the tests under coverage and store {module: {line: [tests]}} with the tests' costs. `--long`: add LONG."""
     os.chdir(ROOT)
     cover = coverage.Coverage(data_file=None, include=[str(ROOT / m) for m in modules()], branch=False)
     cover.start()
     plugin, start = Contexts(cover), time.process_time()
     ignored = [f"--ignore={name}" for name in UNUSED]
-    for tests in TESTS:
-        pytest.main(["-m", "not slow", "-p", "no:xdist", *ignored, tests], plugins=[plugin])
-        store(plugin)
+    quick = [] if "--long" in sys.argv else [("not slow", name) for name in TESTS]
+    for kind, tests in [*quick, *(("slow", name) for name in LONG)]:
+        pytest.main(["-m", kind, "-p", "no:xdist", *ignored, "-k", "not networks_trained_on", tests], plugins=[plugin])
+        store(plugin, "--long" in sys.argv)
         print(f"{tests}: {len(plugin.cost)} tests, {time.process_time() - start:.0f} CPU seconds", flush=True)
     if plugin.failed:
         print("these fail without a mutation and are left out:", *sorted(plugin.failed), sep="\n", file=sys.stderr)
 
 
-def store(plugin: Contexts) -> None:
-    """Write {module: {line: [tests]}} and the tests' costs."""
+def store(plugin: Contexts, add: bool) -> None:
+    """Write {module: {line: [tests]}} and the tests' costs, or add to what is there."""
     data, lines = plugin.cover.get_data(), {}
+    before = json.loads(REACH.read_text()) if add else {"cost": {}, "lines": {}}
     for module in modules():
         by_line = data.contexts_by_lineno(str(ROOT / module))
+        old = before["lines"].get(module, {})
         lines[module] = {
-            line: sorted({test for context in contexts for test in plugin.users.get(context, [context]) if test})
-            for line, contexts in by_line.items()
+            line: sorted(
+                {test for context in by_line.get(line, ()) for test in plugin.users.get(context, [context]) if test}
+                | set(old.get(str(line), ()))
+            )
+            for line in {*by_line, *map(int, old)}
         }
     cost = {test: seconds for test, seconds in plugin.cost.items() if test not in plugin.failed}
-    REACH.write_text(json.dumps({"cost": cost, "lines": lines}))
+    REACH.write_text(json.dumps({"cost": before["cost"] | cost, "lines": lines}))
 
 
 if __name__ == "__main__":

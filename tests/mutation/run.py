@@ -37,10 +37,8 @@ RESULTS = HERE / "results.json"
 REASONS = HERE / "survivors.toml"
 """Why each survivor is no missing test, by its key."""
 DOCUMENT = ROOT / "docs" / "mutation.md"
-MORE = 5.0
-"""CPU seconds of tests that a mutant meets beyond those which execute its line."""
-MOST = 20.0
-"""CPU seconds of tests that a mutant meets at most."""
+MORE, MOST = 2.0, 6.0
+"""CPU seconds of tests that a mutant meets beyond those which execute its line, and at all; --patience raises both."""
 
 
 @cache
@@ -89,7 +87,7 @@ def _reach() -> tuple[dict[str, float], dict[str, dict[int, list[str]]]]:
     return stored["cost"], lines
 
 
-def tests_of(mutant: Mutant) -> list[str]:
+def tests_of(mutant: Mutant, patience: float = 1.0) -> list[str]:
     """The tests that a mutant meets, in order."""
     cost, lines = _reach()
     by_line = lines.get(mutant.file, {})
@@ -100,9 +98,9 @@ def tests_of(mutant: Mutant) -> list[str]:
     own = at_line or in_function or in_module
     near = {t.split("::")[0] for t in in_function or in_module}
     others = (in_function | {t for t in in_module if t.split("::")[0] in near}) - own
-    chosen = _cheapest(own, cost, MOST)
+    chosen = _cheapest(own, cost, MOST * patience)
     spent = sum(cost[t] for t in chosen)
-    return chosen + _cheapest(others, cost, min(MORE, max(MOST - spent, 0.0)))
+    return chosen + _cheapest(others, cost, min(MORE * patience, max(MOST * patience - spent, 0.0)))
 
 
 def _cheapest(tests: Iterable[str], cost: dict[str, float], limit: float) -> list[str]:
@@ -156,7 +154,7 @@ def save(rows: dict[str, dict], about: dict | None = None) -> None:
         new.replace(RESULTS)
 
 
-def try_mutants(chosen: list[Mutant], again: bool) -> None:
+def try_mutants(chosen: list[Mutant], again: bool, patience: float) -> None:
     """Try each and store its outcome; those that are stored and whose function is the same are left, unless `again`."""
     from warm import attempt, importers, warm_up
 
@@ -170,8 +168,8 @@ def try_mutants(chosen: list[Mutant], again: bool) -> None:
     for place, mutant in enumerate(todo):
         name = mutant.file.removesuffix(".py").replace("/", ".").removesuffix(".__init__")
         users.setdefault(name, importers(name))
-        tests = tests_of(mutant)
-        limit = 15 + 4 * sum(cost[t] for t in tests)
+        tests = tests_of(mutant, patience)
+        limit = 60 + 4 * sum(cost[t] for t in tests)
         if tests:
             outcome, test, used = attempt(
                 mutant.file, mutated(source(mutant.file), mutant.number), users[name], tests, limit
@@ -191,7 +189,7 @@ def try_mutants(chosen: list[Mutant], again: bool) -> None:
             f"[{test}] {used:.1f} s, {len(tests)} tests",
             flush=True,
         )
-        if place % 10 == 9 or place == len(todo) - 1:
+        if place % 4 == 3 or place == len(todo) - 1:
             save(new)
 
 
@@ -276,9 +274,11 @@ def main() -> None:
     parser.add_argument("--survivors", action="store_true")
     parser.add_argument("--again", action="store_true", help="try those that are stored too")
     parser.add_argument("--key", action="append", default=[])
+    parser.add_argument("--patience", type=float, default=1.0, help="times the CPU seconds of tests that a mutant meets")
     parser.add_argument("--show", metavar="KEY")
     parser.add_argument("--page", action="store_true")
     parser.add_argument("--part", default="0/1", metavar="I/K", help="every K-th of them, from the I-th")
+    parser.add_argument("--backwards", action="store_true", help="from the last one on")
     parser.add_argument("--without", action="append", default=[], help="leave out modules whose path holds this")
     given = parser.parse_args()
     if given.show:
@@ -299,8 +299,8 @@ def main() -> None:
         chosen = [everything[key] for key in wanted if key in everything]
     chosen = [m for m in chosen if not any(part in m.file for part in given.without)]
     own, parts = map(int, given.part.split("/"))
-    chosen = chosen[own::parts]
-    try_mutants(chosen, again=given.again or given.survivors or bool(given.key))
+    chosen = chosen[own::parts][:: -1 if given.backwards else 1]
+    try_mutants(chosen, again=given.again or given.survivors or bool(given.key), patience=given.patience)
     summary()
 
 
