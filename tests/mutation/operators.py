@@ -49,7 +49,7 @@ COSMETIC = frozenset(
     "color colors label labels linewidth lw alpha marker markersize cmap ls linestyle capsize fmt zorder fontsize "
     "optimize dtype ncol loc".split()
 )
-DRAWING = ("set_", "legend", "grid", "tight_layout", "colorbar", "axhline", "axvline")
+DRAWING = ("set_", "axes_or_new", "legend", "grid", "tight_layout", "colorbar", "axhline", "axvline")
 TEXT = ("__repr__", "__str__", "_repr_latex_", "_repr_html_", "_repr_markdown_")
 SMALL, LARGE = 1e-6, 1e6
 

@@ -51,6 +51,8 @@ LONG = (
     "tests/numeric/trained/test_infinite_width.py",
     "tests/numeric/trained/test_random_features.py",
     "tests/numeric/trained/test_prediction_in_time.py",
+    "tests/numeric/ensemble/test_steps_by_hand.py",
+    "tests/numeric/ensemble/test_sampled_networks.py",
 )
 """Files whose long tests (`make verify`) are used besides: what they check has no quick test of its own."""
 
@@ -97,16 +99,17 @@ class Contexts:
 
 
 def main() -> None:
-    """Run the tests under coverage and store {module: {line: [tests]}} with the tests' costs. `--long`: add LONG."""
+    """Run the tests under coverage and store {module: {line: [tests]}} with the tests' costs; `--add FILE ...` adds those of files."""
     os.chdir(ROOT)
     cover = coverage.Coverage(data_file=None, include=[str(ROOT / m) for m in modules()], branch=False)
     cover.start()
     plugin, start = Contexts(cover), time.process_time()
     ignored = [f"--ignore={name}" for name in UNUSED]
-    quick = [] if "--long" in sys.argv else [("not slow", name) for name in TESTS]
-    for kind, tests in [*quick, *(("slow", name) for name in LONG)]:
+    added = [name for name in sys.argv[1:] if name != "--add"]
+    quick = [("not slow", name) for name in TESTS] + [("slow", name) for name in LONG]
+    for kind, tests in [("slow or not slow", name) for name in added] or quick:
         pytest.main(["-m", kind, "-p", "no:xdist", *ignored, "-k", "not networks_trained_on", tests], plugins=[plugin])
-        store(plugin, "--long" in sys.argv)
+        store(plugin, bool(added))
         print(f"{tests}: {len(plugin.cost)} tests, {time.process_time() - start:.0f} CPU seconds", flush=True)
     if plugin.failed:
         print("these fail without a mutation and are left out:", *sorted(plugin.failed), sep="\n", file=sys.stderr)
