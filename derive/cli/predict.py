@@ -34,7 +34,7 @@ class PredictCommand(click.Command):
 @click.command(
     cls=PredictCommand,
     epilog="Example: derive predict data.csv --activation tanh --depth 4 --width 128 --target y --test test.csv. "
-    "Columns of DATA that are not targets are inputs; the test file needs the same input columns."
+    "Columns of DATA that are not targets are inputs; the test file needs the same input columns.",
 )
 @click.argument("data")
 @click.option("--test", required=True, help="CSV file with the test inputs.")

@@ -34,7 +34,17 @@ networks = Networks("tanh", (2, n, n, 1), **settings)
 stops = [2, 8, 25, 70, 200]
 runs = {
     t: train_ensemble(
-        networks, X, target[train], train, descent, pairs=1024, steps=t, seed=t, tolerance=None, ntk=True, progress=False
+        networks,
+        X,
+        target[train],
+        train,
+        descent,
+        pairs=1024,
+        steps=t,
+        seed=t,
+        tolerance=None,
+        ntk=True,
+        progress=False,
     )
     for t in stops
 }
@@ -80,9 +90,11 @@ axes[1].set_ylabel("change of the mean NTK")
 truth = target[test]
 theory = [finite_test_loss(predict(f, target[train], train, descent, time=t), truth) for t in times]
 loss, loss_error = at_stops(
-    lambda run: np.sum(np.diagonal(run.products[:, 0, 0], axis1=-2, axis2=-1)[:, test], axis=1) / 2
-    - run.trained[:, 0, test] @ truth
-    + truth @ truth / 2
+    lambda run: (
+        np.sum(np.diagonal(run.products[:, 0, 0], axis1=-2, axis2=-1)[:, test], axis=1) / 2
+        - run.trained[:, 0, test] @ truth
+        + truth @ truth / 2
+    )
 )
 axes[2].plot(times, [own.infinite.total for own in theory], "--", color="C4", label="infinite width")
 axes[2].plot(times, [own.total for own in theory], color="C4", label="with the order 1/n")
@@ -104,7 +116,8 @@ last = predict(f, target[train], train, descent, time=stops[-1])
 end = finite_test_loss(last, truth)
 rows = [(f"z of test input {k}", last.mean_infinite[k], last.mean[k], z[-1, k], z_error[-1, k]) for k in range(2)]
 rows += [
-    (f"NTK's change, input {a}", 0.0, last.ntk_change[a, a], change[-1, a, a], change_error[-1, a, a]) for a in (0, 2, 3)
+    (f"NTK's change, input {a}", 0.0, last.ntk_change[a, a], change[-1, a, a], change_error[-1, a, a])
+    for a in (0, 2, 3)
 ]
 rows += [("test loss", end.infinite.total, end.total, loss[-1], loss_error[-1])]
 print(f"{'':22}{'n = ∞':>9}{'to 1/n':>9}   networks")

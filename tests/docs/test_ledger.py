@@ -74,7 +74,9 @@ def test_an_equation_without_a_test_says_why():
         if reason and e["kind"] != "definition":
             assert named or reason.startswith(("an assumption", "names", "an example")), e["number"]
     results = [e for e in EQUATIONS if e["kind"] == "result" and "reason" in e]
-    assert len(results) <= 11 and all("bound" in e["reason"] or "order" in e["reason"] or e["number"] in PLAIN for e in results)
+    assert len(results) <= 11 and all(
+        "bound" in e["reason"] or "order" in e["reason"] or e["number"] in PLAIN for e in results
+    )
 
 
 def test_errata_say_what_is_printed_and_how_to_see_it():

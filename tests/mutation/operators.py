@@ -1,10 +1,10 @@
 """Mutants of a module: every place where a small change of the source should be noticed by a test.
 
 Operators: arithmetic (+ ↔ -, * ↔ /, // → /, ** → *, the factors of @ exchanged, += ↔ -=), signs (-x → x), comparisons
-(negation; the boundary where a whole number is compared, as numbers that were computed are never equal), booleans (and ↔ or, `not` removed, conditions negated, True ↔ False), numbers (n → n + 1,
-x → 2 x), einsum's result (two letters exchanged), arguments (two positional ones exchanged, a keyword left out), the
-transpose left out, statements removed (calls, assignments to parts and attributes, raise, continue, break), the
-returned value replaced by None.
+(negation; the boundary where a whole number is compared, as numbers that were computed are never equal), booleans
+(and ↔ or, `not` removed, conditions negated, True ↔ False), numbers (n → n + 1, x → 2 x), einsum's result (two letters
+exchanged), arguments (two positional ones exchanged, a keyword left out), the transpose left out, statements removed
+(calls, assignments to parts and attributes, raise, continue, break), the returned value replaced by None.
 
 Left out, by rule: docstrings and all wording (strings; everything inside `raise`, warnings and f-strings; `__repr__`,
 `__str__` and `_repr_*_`), type hints, decorators, imports, `__all__`, `if TYPE_CHECKING`, overloads and abstract
@@ -46,10 +46,15 @@ COMPARISONS: dict[type[ast.cmpop], tuple[type[ast.cmpop], ...]] = {
 }
 WORDS = frozenset({"warn", "first_order", "print", "progress_bar", "advance", "say", "note"})
 COSMETIC = frozenset(
-    "color colors label labels linewidth lw alpha marker markersize cmap ls linestyle capsize fmt zorder fontsize "
-    "optimize dtype ncol loc".split()
+    ("color", "colors", "label", "labels", "linewidth", "lw", "alpha", "marker", "markersize", "cmap", "ls")
+    + ("linestyle", "capsize", "fmt", "zorder", "fontsize", "optimize", "dtype", "ncol", "loc")
 )
 DRAWING = ("set_", "axes_or_new", "legend", "grid", "tight_layout", "colorbar", "axhline", "axvline")
+SYMMETRIC = frozenset(
+    ("isinstance", "getattr", "zip", "print", "maximum", "minimum", "max", "min", "allclose", "array_equal")
+    + ("multiply", "hypot")
+)
+"""Calls whose two arguments are not exchanged: the same either way, or a mistake of no interest."""
 TEXT = ("__repr__", "__str__", "_repr_latex_", "_repr_html_", "_repr_markdown_")
 SMALL, LARGE = 1e-6, 1e6
 
@@ -138,11 +143,13 @@ def _is_whole(node: ast.expr) -> bool:
     if isinstance(node, ast.Constant):
         return isinstance(node.value, int)
     name = _name(node.func) if isinstance(node, ast.Call) else _name(node)
-    return name in ("len", "ndim", "size", "int", "count") or isinstance(node, ast.Subscript) and "shape" in _short(node)
+    return name in ("len", "ndim", "size", "int", "count") or (
+        isinstance(node, ast.Subscript) and "shape" in _short(node)
+    )
 
 
 def _is_text(node: ast.expr) -> bool:
-    return isinstance(node, ast.JoinedStr) or isinstance(node, ast.Constant) and isinstance(node.value, str)
+    return isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str))
 
 
 def _constants(node: ast.Constant) -> Iterator[tuple[str, ast.expr]]:
@@ -158,9 +165,8 @@ def _constants(node: ast.Constant) -> Iterator[tuple[str, ast.expr]]:
 def _calls(node: ast.Call) -> Iterator[tuple[str, ast.expr]]:
     name = _name(node.func)
     plain = not any(isinstance(a, ast.Starred) for a in node.args)
-    if len(node.args) == 2 and plain and name not in ("isinstance", "getattr", "zip", "print", "maximum", "minimum"):
-        if name not in ("max", "min", "allclose", "array_equal", "multiply") and not _is_text(node.args[0]):
-            yield "arguments", ast.Call(node.func, node.args[::-1], node.keywords)
+    if len(node.args) == 2 and plain and name not in SYMMETRIC and not _is_text(node.args[0]):
+        yield "arguments", ast.Call(node.func, node.args[::-1], node.keywords)
     for place, keyword in enumerate(node.keywords):
         if keyword.arg is not None and keyword.arg not in COSMETIC:
             yield "keyword", ast.Call(node.func, node.args, [*node.keywords[:place], *node.keywords[place + 1 :]])
@@ -231,11 +237,7 @@ def mutants(source: str, file: str) -> list[Mutant]:
 def mutated(source: str, number: int) -> str:
     """The module's text with mutant `number` in it."""
     tree = ast.parse(source)
-    for place, (_, node, other) in enumerate(_places(tree)):
-        if place == number:
-            break
-    else:
-        raise IndexError(number)
+    _, node, other = list(_places(tree))[number]
 
     class Replace(ast.NodeTransformer):
         def visit(self, visited: ast.AST) -> ast.AST:

@@ -99,7 +99,7 @@ class Contexts:
 
 
 def main() -> None:
-    """Run the tests under coverage and store {module: {line: [tests]}} with the tests' costs; `--add FILE ...` adds those of files."""
+    """Run the tests under coverage, store {module: {line: [tests]}} and costs; `--add FILE ...` adds those of files."""
     os.chdir(ROOT)
     cover = coverage.Coverage(data_file=None, include=[str(ROOT / m) for m in modules()], branch=False)
     cover.start()

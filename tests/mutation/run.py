@@ -274,7 +274,9 @@ def main() -> None:
     parser.add_argument("--survivors", action="store_true")
     parser.add_argument("--again", action="store_true", help="try those that are stored too")
     parser.add_argument("--key", action="append", default=[])
-    parser.add_argument("--patience", type=float, default=1.0, help="times the CPU seconds of tests that a mutant meets")
+    parser.add_argument(
+        "--patience", type=float, default=1.0, help="times the CPU seconds of tests that a mutant meets"
+    )
     parser.add_argument("--show", metavar="KEY")
     parser.add_argument("--page", action="store_true")
     parser.add_argument("--part", default="0/1", metavar="I/K", help="every K-th of them, from the I-th")

@@ -32,7 +32,18 @@ MEMORY = 10 * 2**30
 BROKEN = 99
 """The exit code of a child that could not run its tests for a reason of its own."""
 REWRITTEN = "ignore::pytest.PytestAssertRewriteWarning"  # of what was imported before pytest began
-OPTIONS = ("-x", "--tb=no", "--assert=plain", "-p", "no:unraisableexception", "--no-header", "-m", "not slow", "-W", REWRITTEN)
+OPTIONS = (
+    "-x",
+    "--tb=no",
+    "--assert=plain",
+    "-p",
+    "no:unraisableexception",
+    "--no-header",
+    "-m",
+    "slow or not slow",
+    "-W",
+    REWRITTEN,
+)
 
 
 def warm_up() -> None:
@@ -83,9 +94,10 @@ def _imported(tree: ast.Module) -> set[str]:
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
             found |= {node.module} | {f"{node.module}.{alias.name}" for alias in node.names}
-        elif isinstance(node, ast.If | ast.Try | ast.With | ast.ClassDef):
-            if not (isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)):
-                waiting += ast.iter_child_nodes(node)
+        elif isinstance(node, ast.Try | ast.With | ast.ClassDef) or (
+            isinstance(node, ast.If) and "TYPE_CHECKING" not in ast.unparse(node.test)
+        ):
+            waiting += ast.iter_child_nodes(node)
     return found
 
 

@@ -185,7 +185,7 @@ def test_wrong_options_get_one_sentence(tables, options, message):
 def test_a_file_after_loss_is_no_loss(tables):
     """`--loss` alone is the MSE loss, wherever it stands; a word that is neither a file nor a loss is refused."""
     rest = [*tables[1:], "--target", "u", "--target", "v", *OPTIONS, "--width", "24"]
-    with pytest.raises(DeriveError, match="test.csv lacks the column 'u': the loss needs"):  # both files were read
+    with pytest.raises(DeriveError, match=r"test\.csv lacks the column 'u': the loss needs"):  # both files were read
         run(["--loss", tables[0], *rest])
     with pytest.raises(DeriveError, match="lacks the column 'u': the loss needs"):
         run([*rest, "--loss", tables[0]])

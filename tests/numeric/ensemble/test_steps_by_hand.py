@@ -46,7 +46,8 @@ def moved(params, linear):
         slopes = jax.grad(lambda p: jnp.sum((outputs(p)[:, jnp.array(TRAIN)] - Y.T) ** 2) / 2)(now)
         rates = [(1.0 / 2, 0.3), (0.5 / 3, 0.4)]  # weights learn with λ_W over the width before them
         now = [
-            (w - ETA * rw * dw, b - ETA * rb * db) for (w, b), (dw, db), (rw, rb) in zip(now, slopes, rates, strict=True)
+            (w - ETA * rw * dw, b - ETA * rb * db)
+            for (w, b), (dw, db), (rw, rb) in zip(now, slopes, rates, strict=True)
         ]
     return outputs(now), NETS.ntk_one(now, inputs)
 

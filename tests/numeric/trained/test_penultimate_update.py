@@ -18,7 +18,11 @@ def random_layer():
     layer = SimpleNamespace(Theta=RNG.normal(size=(N, N)), B=RNG.normal(size=(N,) * 4), K=np.eye(N))
     parameters = SimpleNamespace(C_W=np.array([0.5, 0.7, C_W]))
     return SimpleNamespace(
-        depth=3, widths=WIDTHS, K=RNG.normal(size=(N, N)), parameters=parameters, layer=lambda number: {2: layer}[number]
+        depth=3,
+        widths=WIDTHS,
+        K=RNG.normal(size=(N, N)),
+        parameters=parameters,
+        layer=lambda number: {2: layer}[number],
     )
 
 

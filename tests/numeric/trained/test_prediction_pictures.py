@@ -62,7 +62,11 @@ def test_means_against_time(output):
         assert dashed.get_ydata() == pytest.approx(infinite)
         assert solid.get_ydata() == pytest.approx([q.mean[row, output] for q in own])
         x, low, high = band(axes, row)
-        assert list(x) == [1, 2, 3] and low == pytest.approx(infinite - spread) and high == pytest.approx(infinite + spread)
+        assert (
+            list(x) == [1, 2, 3]
+            and low == pytest.approx(infinite - spread)
+            and high == pytest.approx(infinite + spread)
+        )
     assert axes.get_xlabel() == "steps" and axes.get_ylabel() == f"output {output}"
 
 

@@ -268,7 +268,7 @@ def test_modes_and_what_is_singular():
     with pytest.raises(SingularKernel, match="training inputs 7 and 9 are the same to the NTK; drop one"):
         modes_of(alike, names=[7, 8, 9], advice="drop one")
     mixed = np.array([[1.0, 0.0, 1.0], [0.0, 1.0, 1.0], [1.0, 1.0, 2.0]])
-    with pytest.raises(SingularKernel, match="a combination of training inputs .*2.* is invisible"):
+    with pytest.raises(SingularKernel, match=r"a combination of training inputs .*2.* is invisible"):
         modes_of(mixed)
     with pytest.raises(SingularKernel, match="inputs 1 and 3 are the same to the NTK and have different targets"):
         theta = np.eye(4) + np.diag([0.0, 0, 0, 0])
