@@ -46,13 +46,17 @@ COMPARISONS: dict[type[ast.cmpop], tuple[type[ast.cmpop], ...]] = {
 }
 WORDS = frozenset({"warn", "first_order", "print", "progress_bar", "advance", "say", "note"})
 COSMETIC = frozenset(
-    ("color", "colors", "label", "labels", "linewidth", "lw", "alpha", "marker", "markersize", "cmap", "ls")
-    + ("linestyle", "capsize", "fmt", "zorder", "fontsize", "optimize", "dtype", "ncol", "loc")
+    [
+        *("color", "colors", "label", "labels", "linewidth", "lw", "alpha", "marker", "markersize", "cmap", "ls"),
+        *("linestyle", "capsize", "fmt", "zorder", "fontsize", "optimize", "dtype", "ncol", "loc"),
+    ]
 )
 DRAWING = ("set_", "axes_or_new", "legend", "grid", "tight_layout", "colorbar", "axhline", "axvline")
 SYMMETRIC = frozenset(
-    ("isinstance", "getattr", "zip", "print", "maximum", "minimum", "max", "min", "allclose", "array_equal")
-    + ("multiply", "hypot")
+    [
+        *("isinstance", "getattr", "zip", "print", "maximum", "minimum", "max", "min", "allclose", "array_equal"),
+        *("multiply", "hypot"),
+    ]
 )
 """Calls whose two arguments are not exchanged: the same either way, or a mistake of no interest."""
 TEXT = ("__repr__", "__str__", "_repr_latex_", "_repr_html_", "_repr_markdown_")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import product
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -236,3 +237,11 @@ def test_pairings_are_those_of_the_theory():
 def test_a_term_weighs_what_the_projectors_say():
     (first,) = expansion(("x",), 1)
     assert term_weight(GradientFlow(), first) == -1 / h("a")
+
+
+def test_the_committed_training_theory_is_what_the_derivation_gives():
+    """Every line of derive.training is in it. If this fails: `make generate`."""
+    from derive.codegen import training_module
+
+    committed = Path(training.__file__).read_text(encoding="utf-8")
+    assert training_module() == committed, "numeric/generated/training.py is out of date: run `make generate`"
