@@ -41,6 +41,9 @@ def test_without_a_ridge_and_with_a_start():
     exact = np.linalg.solve(K, Y)
     own = conjugate_gradients(DenseKernel(K), Y, tolerance=1e-12)
     assert np.abs(own.x - exact).max() < 1e-7 * np.abs(exact).max() and own.residual.shape == (2,)
+    uneven = conjugate_gradients(DenseKernel(K), Y * [1.0, 1e-9], 0.1, tolerance=1e-10)
+    assert np.abs(uneven.x[:, 1] / 1e-9 - np.linalg.solve(K + 0.1 * np.eye(N), Y)[:, 1]).max() < 1e-7
+    assert conjugate_gradients(DenseKernel(2 * np.eye(3)), Y[:3], most=1).x == pytest.approx(Y[:3] / 2)
     zero = conjugate_gradients(DenseKernel(K), np.stack([Y[:, 0], np.zeros(N)], axis=1), 0.1)
     assert np.abs(zero.x[:, 1]).max() == 0 and zero.residual[1] == 0
     ridge = 0.2
@@ -77,6 +80,8 @@ def test_krylov_spaces_end():
     h, U = np.linalg.eigh(K)
     one = apply_function(DenseKernel(K), U[:, [3]] * 5, np.exp)
     assert one.products == 1 and np.abs(one.value - 5 * np.exp(h[3]) * U[:, [3]]).max() < 1e-12
+    large = apply_function(DenseKernel(1e6 * K), U[:, [3]] * 5, lambda x: x / 1e6)
+    assert large.products == 1 and np.abs(large.value - 5 * h[3] * U[:, [3]]).max() < 1e-12
     both = apply_function(DenseKernel(K), np.stack([Y[:, 0], np.zeros(N)], axis=1), np.exp)
     assert np.abs(both.value[:, 0] - U @ (np.exp(h) * (U.T @ Y[:, 0]))).max() < 1e-10
     assert np.abs(both.value[:, 1]).max() == 0 and both.products <= N and both.error >= 1e-15
