@@ -95,6 +95,7 @@ def test_one_training_input_by_hand(algorithm):
 def test_nearby_inputs_of_half_stable_activations(name, tmp_path):
     """`derive depth-study` on a training and a nearby test input: n × bias and the coefficient of L/n, by hand."""
     import derive
+    from derive.design.recommendation import plan
     from numeric import flow
 
     inputs = np.array([[1.0, 1.0], [np.cos(0.1) - np.sin(0.1), np.cos(0.1) + np.sin(0.1)]])  # of equal norm
@@ -104,12 +105,10 @@ def test_nearby_inputs_of_half_stable_activations(name, tmp_path):
         tmp_path / "data.csv", tmp_path / "test.csv", "y", [name], "2,4", width=100, algorithms="flow,descent"
     )
     rows = study.to_json()["studies"][0]["rows"]
-    point = derive.criticality(name).points[0]
     for row in rows:
         depth = row["depth"]
-        own = derive.recommend(name, depth=depth)
-        rates = {"lambda_b": own.to_json()["lambda_b"], "lambda_W": own.to_json()["lambda_W"]}
-        f = flow(name, inputs, depth, 1, float(point.C_b), float(point.C_W), **rates, tolerance=1e-10)
+        own = plan(name, depth, "equivalence", 1.0, 1.0)[0]
+        f = flow(name, inputs, depth, 1, own.C_b, own.C_W, own.lambda_b, own.lambda_W, tolerance=1e-10)
         H = float(f.Theta[0, 0])
         for algorithm, eta in (("flow", 0.0), ("descent", 1 / H)):
             found = row["times_n"][algorithm]
