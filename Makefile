@@ -9,7 +9,7 @@ $(VENV)/.installed: pyproject.toml
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-compile -e ".[test]"
 	touch $@
 
-.PHONY: install demo test lint verify stored clean generate bench docs notebooks
+.PHONY: install demo test lint verify stored mutants clean generate bench docs notebooks
 install: $(VENV)/.installed
 
 demo: install  # the report of the default activation; make demo ACTIVATION=gelu for another one
@@ -24,9 +24,13 @@ lint: install
 test: install lint  # a file goes to one core: what it compiles and its fixtures are made once
 	$(BIN)/pytest -n 2 --dist loadfile -m "not slow"
 
-verify: docs  # the slow checks, every page of the docs in a browser among them
+verify: docs mutants  # the slow checks, every page of the docs in a browser among them
 	$(BIN)/pytest -n 2 -m slow
 	$(BIN)/python tests/data/recheck.py --long
+
+mutants: install  # do the tests of trained networks notice changed code? MUTANTS="--sample 400 --seed 1" for another sample
+	$(BIN)/python tests/mutation/reach.py
+	$(BIN)/python tests/mutation/run.py $(or $(MUTANTS),--again)
 
 stored: install  # does what is stored still hold? STORED=--long for all of it, notebooks included
 	$(BIN)/python tests/data/recheck.py $(STORED)

@@ -1,9 +1,9 @@
 """The equation ledger: the numbered equations of PDLT's chapters 10 and infinity and of a review of the NTK's papers.
 
 Where they live and what checks them. `review.33` is equation (33) of B. McKinzie's review of Lee et al. (2019) and
-Simon et al. (2021). What an equation is (definition, step, result) is a reading of the source and stands in
-equations.toml; where the product has it is collected from the numbers that modules name in their docstrings and
-comments; the tests are collected from their `equation` markers. Run alone, it prints the counts.
+Simon et al. (2021). What an equation is (definition, step, result), and why it has no test of its own, is a reading of
+the source and stands in equations.toml; where the product has it is collected from the numbers that modules name in
+their docstrings and comments; the tests are collected from their `equation` markers. Run alone, it prints the counts.
 """
 
 from __future__ import annotations
@@ -96,7 +96,8 @@ def write_ledger(target: Path) -> dict[str, int]:
             results["result"] += 1
             results["result tested"] += bool(own_tests)
         shown = number.replace("infinity", "∞")
-        test_cell = "<br>".join(f"`{t.split('/')[-1]}`" for t in own_tests) or "no test"
+        reason = e.get("reason", "").translate(_ESCAPES).replace("infinity", "∞")
+        test_cell = "<br>".join(f"`{t.split('/')[-1]}`" for t in own_tests) or f"no test: {reason}"
         home_cell = "<br>".join(f"`{h}`" for h in homes) or "—"
         rows.append(f"| ({shown}) | {e['kind']} | {e['what'].translate(_ESCAPES)} | {home_cell} | {test_cell} |")
     head = (

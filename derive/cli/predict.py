@@ -19,9 +19,22 @@ LOSSES = ("mse", "cross-entropy")
 SHORT = {"H1": "H1", "NTK variance": "ΔNTK", "dNTK": "dNTK", "ddNTK-I": "ddI", "ddNTK-II": "ddII"}
 
 
+class PredictCommand(click.Command):
+    """`--loss` may stand alone, also before the file of the data, which is then not taken for the loss."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        read: list[str] = []
+        for word in args:
+            if read and read[-1] == "--loss" and word not in LOSSES and (Path(word).exists() or word.endswith(".csv")):
+                read.append("mse")
+            read.append(word)
+        return super().parse_args(ctx, read)
+
+
 @click.command(
+    cls=PredictCommand,
     epilog="Example: derive predict data.csv --activation tanh --depth 4 --width 128 --target y --test test.csv. "
-    "Columns of DATA that are not targets are inputs; the test file needs the same input columns."
+    "Columns of DATA that are not targets are inputs; the test file needs the same input columns.",
 )
 @click.argument("data")
 @click.option("--test", required=True, help="CSV file with the test inputs.")

@@ -133,8 +133,9 @@ class FrozenKernelTraining:
         """The same after 0, 1, ..., `steps` steps, along the first axis."""
         slope, path = self._slope(loss), [np.zeros(self.y.size)]
         finite(eta, "The learning rate", least=0)
-        for _ in range(whole(steps, "The number of steps")):
-            path.append(path[-1] - eta * slope(path[-1]))
+        with np.errstate(over="ignore", invalid="ignore"):  # told below
+            for _ in range(whole(steps, "The number of steps")):
+                path.append(path[-1] - eta * slope(path[-1]))
         if not np.all(np.isfinite(path[-1])):
             raise NumericError(f"gradient descent diverges at eta = {eta:g}")
         return np.stack(path).reshape(-1, *self.y.shape)

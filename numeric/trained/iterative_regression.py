@@ -134,7 +134,8 @@ class IterativeRegression:
 
     def descent_weights(self, steps: int, eta: float) -> Applied:
         """Representer weights of gradient descent after whole steps."""
-        found = self._in_time(partial(descent_weights, steps=steps, eta=eta))
+        with np.errstate(over="ignore", invalid="ignore"):  # told below
+            found = self._in_time(partial(descent_weights, steps=steps, eta=eta))
         if not np.isfinite(found.value).all():
             raise NumericError(f"gradient descent diverges at eta = {eta:g}")
         return found

@@ -182,6 +182,17 @@ def test_wrong_options_get_one_sentence(tables, options, message):
         run([*tables, "--target", "u", "--target", "v", *OPTIONS, "--width", "24", *options])
 
 
+def test_a_file_after_loss_is_no_loss(tables):
+    """`--loss` alone is the MSE loss, wherever it stands; a word that is neither a file nor a loss is refused."""
+    rest = [*tables[1:], "--target", "u", "--target", "v", *OPTIONS, "--width", "24"]
+    with pytest.raises(DeriveError, match=r"test\.csv lacks the column 'u': the loss needs"):  # both files were read
+        run(["--loss", tables[0], *rest])
+    with pytest.raises(DeriveError, match="lacks the column 'u': the loss needs"):
+        run([*rest, "--loss", tables[0]])
+    refused = run([*tables, *rest[2:], "--loss", "hinge"])
+    assert refused.exit_code == 2 and "'hinge' is not one of 'mse', 'cross-entropy'" in refused.stderr
+
+
 @pytest.mark.parametrize("more", [[], pytest.param(["--covariance"], marks=pytest.mark.slow)])
 def test_sampled_corrections_of_a_table(tables, tmp_path, more):
     """End to end: standard errors in JSON and CSV, the error asked for in the notes; with a ridge auto samples."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import product
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -294,3 +295,11 @@ def test_penultimate_update_is_the_printed_one():
             own[d, e] += theta[d, a] * theta[e, f] * b[1, 1][a, f] * pair
     assert np.allclose(training.penultimate_mean(theta, y, kappa, b), mean, rtol=1e-12)
     assert np.allclose(training.penultimate_own(theta, errors, b), own, rtol=1e-12)
+
+
+def test_the_committed_training_theory_is_what_the_derivation_gives():
+    """Every line of derive.training is in it. If this fails: `make generate`."""
+    from derive.codegen import training_module
+
+    committed = Path(training.__file__).read_text(encoding="utf-8")
+    assert training_module() == committed, "numeric/generated/training.py is out of date: run `make generate`"

@@ -198,26 +198,6 @@ def test_ntk_on_the_line():
         assert all(p > 2.9 for p in slopes(errors, deltas))
 
 
-@pytest.mark.equation("10.100")
-@pytest.mark.equation("10.101")
-@pytest.mark.equation("10.102")
-@pytest.mark.equation("10.103")
-@pytest.mark.equation("10.104")
-def test_deep_linear_networks_interpolate_linearly():
-    """Kernels bilinear in the inputs: the exact prediction is the straight line, at any separation."""
-    with mpmath.workdps(40):
-        inputs = [[mpmath.mpf(1), 2, 0], [mpmath.mpf("-0.5"), 1, 3]]
-        for s in ("-0.7", "0.25", "1.6"):
-            t = mpmath.mpf(s)
-            test = [t * a + (1 - t) * b for a, b in zip(*inputs)]
-            rows = [*inputs, test]
-            T = mpmath.matrix([[L_B + L_W * mpmath.fdot(a, b) for b in rows] for a in rows])
-            for _ in range(4):
-                T = T + mpmath.matrix([[L_B + L_W * mpmath.fdot(a, b) for b in rows] for a in rows])
-            prediction = (T[2, :2] * T[:2, :2] ** -1 * mpmath.matrix([3, -5]))[0]
-            assert abs(prediction - (t * 3 + (1 - t) * -5)) < mpmath.mpf(10) ** -30
-
-
 @pytest.mark.equation("10.113")
 @pytest.mark.equation("10.116")
 @pytest.mark.equation("10.117")

@@ -88,7 +88,7 @@ def seed_T(n, d1, d3, d4, d2):
 
 
 def seed_U(n, d1, d4, d2, d3):
-    """(infinity.181) is missing in the seed's text; its single-input form (infinity.17) is there."""
+    """(infinity.181) as it should read: the print has two primes too many in the first term (docs/errata)."""
     H, U_ = n.tensors["Theta"], n.tensors["U"]
     m, C, r = n.mean, n.C, n.r
     return (

@@ -41,16 +41,10 @@ def test_first_order_is_the_slope_of_the_loss(algorithm, outputs):
     assert found.bias == pytest.approx(found.infinite.bias + found.bias_change)
 
 
-@pytest.mark.equation("infinity.170")
-@pytest.mark.equation("infinity.171")
-@pytest.mark.equation("infinity.172")
-@pytest.mark.parametrize("algorithm", [GradientFlow(), GradientDescent(0.3), TwoStep()], ids=str)
-def test_one_training_input_by_hand(algorithm):
-    """One training and one test input, one output: the bias of order 1/n written out with projectors as numbers."""
-    f = random_flow(2, seed=2)
-    train, test, y = 0, 1, 1.3
-    H, K = f.Theta[0, 0], f.K[0, 0]
-    eta = {"GradientFlow()": 0.0, "TwoStep()": 1 / H}.get(str(algorithm), 0.3)
+def by_hand(f, y, eta):
+    """n × (mean - infinite-width mean) of input 1 after training on input 0 alone, projectors as numbers: (∞.168)."""
+    Theta, K = np.asarray(f.Theta), np.asarray(f.K)[0, 0]
+    H = Theta[0, 0]
     u = 1 - eta * H
     X2, X3 = 1 / (2 * H - eta * H**2), eta / (1 - u**3) if eta else 1 / (3 * H)
     Z = {
@@ -61,7 +55,7 @@ def test_one_training_input_by_hand(algorithm):
         "IIA": -(u**3) * X2 * X3 / H,
         "IIB": -u * X2 / H**2,
     }
-    e2, e3 = K + y**2, -(y**3 + 3 * y * K)
+    e3 = -(y**3 + 3 * y * K)
 
     def shift(x, P, Q, A, B, R, S, T, U, H1):
         """What moves input x before training answers, tensors as functions of their labels (0 train)."""
@@ -74,11 +68,51 @@ def test_one_training_input_by_hand(algorithm):
         total += e3 * Z["IIA"] * (S[o, o, x, o] + T[o, x, o, o] + U[o, o, o, x])
         return total + e3 * Z["IIB"] * (S[x, o, o, o] + T[x, o, o, o] + U[x, o, o, o])
 
-    tensors = [getattr(f, name) for name in ("P", "Q", "A", "B", "R", "S", "T", "U", "H1")]
-    expected = shift(test, *tensors) - f.Theta[test, train] / H * shift(train, *tensors)
+    tensors = [np.asarray(getattr(f, name)) for name in ("P", "Q", "A", "B", "R", "S", "T", "U", "H1")]
+    return shift(1, *tensors) - Theta[1, 0] / H * shift(0, *tensors)
+
+
+@pytest.mark.equation("infinity.170")
+@pytest.mark.equation("infinity.171")
+@pytest.mark.equation("infinity.172")
+@pytest.mark.parametrize("algorithm", [GradientFlow(), GradientDescent(0.3), TwoStep()], ids=str)
+def test_one_training_input_by_hand(algorithm):
+    """One training and one test input, one output: the bias of order 1/n written out with projectors as numbers."""
+    f = random_flow(2, seed=2)
+    train, test, y = 0, 1, 1.3
+    H = f.Theta[0, 0]
+    expected = by_hand(f, y, {"GradientFlow()": 0.0, "TwoStep()": 1 / H}.get(str(algorithm), 0.3))
     p = predict(f, [y], [train], algorithm)
     assert p.mean[0] - p.mean_infinite[0] == pytest.approx(expected, rel=1e-10)
-    assert isinstance(p.kernel, KernelPrediction) and e2 > 0
+    assert isinstance(p.kernel, KernelPrediction)
     truth = 0.4
     loss = finite_test_loss(p, np.array([truth]))
     assert loss.bias_change == pytest.approx((f.Theta[test, train] / H * y - truth) * expected, rel=1e-10)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["gelu", "swish"])
+def test_nearby_inputs_of_half_stable_activations(name, tmp_path):
+    """`derive depth-study` on a training and a nearby test input: n × bias and the coefficient of L/n, by hand."""
+    import derive
+    from derive.design.recommendation import plan
+    from numeric import flow
+
+    inputs = np.array([[1.0, 1.0], [np.cos(0.1) - np.sin(0.1), np.cos(0.1) + np.sin(0.1)]])  # of equal norm
+    for file, (a, b) in zip(("data.csv", "test.csv"), inputs.tolist()):
+        (tmp_path / file).write_text(f"a,b,y\n{a!r},{b!r},1.0\n")
+    study = derive.depth_study(
+        tmp_path / "data.csv", tmp_path / "test.csv", "y", [name], "2,4", width=100, algorithms="flow,descent"
+    )
+    rows = study.to_json()["studies"][0]["rows"]
+    for row in rows:
+        depth = row["depth"]
+        own = plan(name, depth, "equivalence", 1.0, 1.0)[0]
+        f = flow(name, inputs, depth, 1, own.C_b, own.C_W, own.lambda_b, own.lambda_W, tolerance=1e-10)
+        H = float(f.Theta[0, 0])
+        for algorithm, eta in (("flow", 0.0), ("descent", 1 / H)):
+            found = row["times_n"][algorithm]
+            expected = (float(f.Theta[1, 0]) / H - 1.0) * by_hand(f, 1.0, eta)
+            assert found["bias"] == pytest.approx(expected, rel=1e-5, abs=1e-12), (depth, algorithm)
+            assert found["coefficient_of_L_over_n"] == pytest.approx((found["bias"] + found["variance"]) / depth)
+            assert found["sign"] == -1  # for these inputs networks do better than their infinite-width limit
