@@ -11,15 +11,20 @@ import numpy as np
 
 from numeric.brackets.functions import Functions
 from numeric.brackets.rules import half_line, hermite_table, ladder
+from numeric.brackets.series.chebyshev import choose_table
 from numeric.brackets.series.lengths import SPREADS
 
 LONG = 24
+FEW_NODES = 128  # up to which a table of moments would not pay
 
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Bucket:
-    """Conditioning pairs that share node sets and series length. J jobs of at most T quadruples each."""
+    """Conditioning pairs that share node sets and series length. J jobs of at most T quadruples each.
+
+    With n = 0 there is no series: all labels are those of the pair.
+    """
 
     pairs: jax.Array  # (J, 2)
     labels: jax.Array  # (J, M) the inputs that occur as c or d
@@ -29,9 +34,12 @@ class Bucket:
     nodes: jax.Array  # (chunks, 3, Q)
     y: jax.Array
     y_step: jax.Array
+    reach: jax.Array  # standard deviations that the nodes extend to
+    grain: jax.Array  # of the table of moments, see `chebyshev`
     n: int = field(metadata={"static": True})
     single: bool = field(metadata={"static": True})
     upward: bool = field(metadata={"static": True})  # spreads are large enough to derive C^k from C^0 alone
+    terms: int = field(metadata={"static": True})  # of the table of moments; zero: there is none
 
 
 def plane_nodes(step: float, radius: float, half: bool, single: bool, chunk: int) -> np.ndarray:
@@ -54,7 +62,7 @@ def plane_nodes(step: float, radius: float, half: bool, single: bool, chunk: int
 
 
 class Work(NamedTuple):
-    """The quadruples of one bucket and what was decided for them."""
+    """The quadruples of one bucket and what was decided for them; `within`: they hold no label but the pair's."""
 
     quadruples: np.ndarray
     option: np.ndarray
@@ -63,6 +71,7 @@ class Work(NamedTuple):
     spread: np.ndarray
     members: np.ndarray
     single: bool
+    within: bool
 
 
 def make_bucket(
@@ -74,6 +83,8 @@ def make_bucket(
     tolerance: float,
     radius: float,
     upward: bool,
+    orders: tuple[int, ...],
+    variance: float,
 ) -> Bucket:
     quadruples, members, single = work.quadruples, work.members, work.single
     size = int(quadruples.max()) + 1
@@ -86,8 +97,8 @@ def make_bucket(
     place = np.concatenate([np.arange(c) for c in counts])
     used = np.zeros((J, size), dtype=bool)
     used[job, picked[:, 2]] = used[job, picked[:, 3]] = True
-    M = min(size, -(-int(used.sum(axis=1).max()) // 4) * 4)
-    labels = np.argsort(~used, axis=1, kind="stable")[:, :M]
+    M = 2 if work.within else min(size, -(-int(used.sum(axis=1).max()) // 4) * 4)
+    labels = pairs if work.within else np.argsort(~used, axis=1, kind="stable")[:, :M]
     position = np.zeros((J, size), dtype=np.int32)
     np.put_along_axis(position, labels, np.arange(M, dtype=np.int32)[None, :], axis=1)
     targets = np.zeros((J, T, 2), dtype=np.int32)
@@ -97,6 +108,11 @@ def make_bucket(
     targets[where] = np.stack([position[rows, picked[order, 2]], position[rows, picked[order, 3]]], axis=1)
     options[where] = work.option[members][order]
     slots[where] = members[order]
+    jobs = [jnp.asarray(x) for x in (pairs, labels, targets, options, slots)]
+    half, nothing = functions.parity != 0, jnp.zeros(())
+    if work.within:
+        nodes = plane_nodes(step, radius, half, single, 1024)
+        return Bucket(*jobs, jnp.asarray(nodes), jnp.zeros(1), nothing, nothing, nothing, 0, single, False, 0)
     n = ladder(work.length[members].max() + 1, 1.4)
     widest = float(np.max(work.spread[picked[:, 0], picked[:, 1]][np.arange(len(picked))[:, None], picked[:, 2:]]))
     row = min(int(np.searchsorted(SPREADS, widest)), SPREADS.size - 1)
@@ -113,8 +129,10 @@ def make_bucket(
     y = half_line(y_step, max(radius, far[-1] + 0.25 if far.size else 0.0))
     y = np.concatenate([-y[::-1], y])
     chunk = int(np.clip(2**20 // (M * y.size), 64, 1024))
-    nodes = plane_nodes(step, radius, functions.parity != 0, single, chunk)
-    return Bucket(
-        jnp.asarray(pairs), jnp.asarray(labels), jnp.asarray(targets), jnp.asarray(options), jnp.asarray(slots),
-        jnp.asarray(nodes), jnp.asarray(y), jnp.asarray(y_step), n, single, upward,
-    )  # fmt: skip
+    nodes = plane_nodes(step, radius, half, single, chunk)
+    terms, grain, count = 0, 1.0, nodes.shape[0] * nodes.shape[2]
+    if not upward and count > FEW_NODES:
+        terms, grain = choose_table(functions, orders, n, variance, radius, y_step, 0.1 * tolerance)
+        terms = terms if 2 * terms < count else 0
+    reach = [jnp.asarray(x) for x in (radius, grain)]
+    return Bucket(*jobs, jnp.asarray(nodes), jnp.asarray(y), jnp.asarray(y_step), *reach, n, single, upward, terms)

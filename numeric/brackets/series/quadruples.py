@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from itertools import combinations
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -18,7 +19,8 @@ from numeric.brackets.nested.calculus import seconds as nested_seconds
 from numeric.brackets.patterns import Pattern, sorted_quadruples
 from numeric.brackets.rules import converged_step, gaussian_radius, reach
 from numeric.brackets.series.buckets import Bucket, Work, make_bucket
-from numeric.brackets.series.conditioned import conditioned
+from numeric.brackets.series.chebyshev import Table
+from numeric.brackets.series.conditioned import conditioned, within
 from numeric.brackets.series.conditioning import POSITIONS, Geometry, choose_others, choose_pairs, geometry
 from numeric.brackets.series.lengths import LONGEST, series_lengths, term_sizes
 
@@ -73,12 +75,27 @@ def _fill(functions: Functions, components: tuple[Pattern, ...], bucket: Bucket,
     xp = module_of(K)
     table = xp.asarray(_permuted(components))
     nodes, y, y_step = (x.astype(K.dtype) for x in (bucket.nodes, bucket.y, bucket.y_step))
+    moments = Table(bucket.terms, bucket.reach.astype(K.dtype), bucket.grain.astype(K.dtype))
 
     def job(out: Array, item: tuple[Array, ...]) -> tuple[Array, None]:
         pair, labels, targets, options, slots = item
-        values = conditioned(
-            functions, components, bucket.n, bucket.single, bucket.upward, K, pair, labels, nodes, y, y_step
-        )  # (components, M, M)
+        if bucket.n:
+            values = conditioned(
+                functions,
+                components,
+                bucket.n,
+                bucket.single,
+                bucket.upward,
+                K,
+                pair,
+                labels,
+                nodes,
+                y,
+                y_step,
+                moments,
+            )  # (components, M, M)
+        else:
+            values = within(functions, components, K, pair, nodes)
         picked = values[table[options], targets[:, :1], targets[:, 1:]]  # (T, components)
         if xp is np:
             out[slots] = picked
@@ -119,26 +136,37 @@ def plan_conditioned(functions: Functions, question: QuadrupleQuestion) -> Condi
         nested, moved = plan_nested(functions, K, patterns, np.flatnonzero(sharp), tolerance, avoid is not None)
     picked = np.take_along_axis(quadruples, np.array(POSITIONS)[option], axis=1)
     buckets = []
-    for members, alone, easy in _parts(picked, sharp, found, variance):
-        work = Work(quadruples, option, picked, length, found.spread, members, alone)
-        upward = easy and variance > 1e-3 and tolerance > 1e-11
-        own = apart if easy else step
-        buckets.append(make_bucket(functions, work, sizes, own, smooth, tolerance, radius, upward))
+    for part in _parts(picked, sharp, found, variance):
+        work = Work(quadruples, option, picked, length, found.spread, part.members, part.single, part.within)
+        upward = part.easy and variance > 1e-3 and tolerance > 1e-11
+        own = apart if part.easy else step
+        rules = (sizes, own, smooth, tolerance, radius, upward, tuple(orders), variance)
+        buckets.append(make_bucket(functions, work, *rules))
     return ConditionedQuadruples(tuple(buckets), nested, jnp.asarray(max(moved, tolerance)), size)
 
 
-def _parts(
-    picked: np.ndarray, sharp: np.ndarray, found: Geometry, variance: float
-) -> list[tuple[np.ndarray, bool, bool]]:
-    """(quadruples, whether conditioned on one input alone, whether a coarser step does)."""
+class Part(NamedTuple):
+    """Quadruples that are conditioned alike: on one input `single`; holding no other label than the pair, `within`;
+    where a coarser step does, `easy`.
+    """
+
+    members: np.ndarray
+    single: bool = False
+    within: bool = False
+    easy: bool = False
+
+
+def _parts(picked: np.ndarray, sharp: np.ndarray, found: Geometry, variance: float) -> list[Part]:
     single = picked[:, 0] == picked[:, 1]
     a, b, c, d = picked.T
     # poles of different factors stay apart if no label is nearly a function of the others
     least = np.minimum(found.lower[a, b, c], found.lower[a, b, d])
     easy = ~single & (found.gap[a, b] > 0.2) & (least > 0.3 * np.sqrt(variance))
-    parts = [(single, True, False), (easy, False, True), (~single & ~easy, False, False)]
-    members = [(np.flatnonzero(which & ~sharp), alone, coarse) for which, alone, coarse in parts]
-    return [part for part in members if part[0].size]
+    within = ~single & ((c == a) | (c == b)) & ((d == a) | (d == b))
+    rest = ~single & ~easy & ~within
+    every = [(single, "single"), (within, "within"), (easy & ~within, "easy"), (rest, "")]
+    parts = [Part(np.flatnonzero(which & ~sharp), **({kind: True} if kind else {})) for which, kind in every]
+    return [part for part in parts if part.members.size]
 
 
 def _seconds(size: int, step: float, length: np.ndarray, tolerance: float) -> float:
