@@ -35,11 +35,11 @@ def diagonals(
     start: Any = {name: np.diagonal(np.asarray(tensors[name]))[:, None].copy() for name in names}
     if len(values) > DEEP:
         stacked = {name: jnp.asarray(np.stack([v[name] for v in values])) for name in values[0]}
-        variances, largest = _line(functions, table, names)(plan, stacked, start)
-        return np.asarray(variances), {name: float(x) for name, x in largest.items()}
+        line, most = _line(functions, table, names)(plan, stacked, start)
+        return np.asarray(line), {name: float(x) for name, x in most.items()}
     orders = needed(table.steps, names)[0]
     host: Any = jax.tree_util.tree_map(np.asarray, plan.pairs)
-    variances = np.empty((len(values), len(start["K"])), start["K"].dtype)
+    variances: np.ndarray = np.empty((len(values), len(start["K"])), start["K"].dtype)
     largest = {name: float(np.max(np.abs(x))) for name, x in start.items()}
     with np.errstate(all="ignore"):
         for layer, own in enumerate(values):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, cast
 
 import jax
@@ -80,7 +81,7 @@ class Run:
                 ends = [np.asarray(x["K"], dtype=float) for x in (tensors, last[0])]
                 return self.with_close_inputs(X, {self.depth: last[0]}, ends), last[1]
             if plans is None and self.quads:
-                plans = [self.shared_plan(tensors["K"])] * (self.depth - 1)
+                plans = self.layer_plans(tensors["K"])
             used, kernels = [], []
             kept = {1: tensors} if 1 in keep else {}
             for layer in range(2, self.depth + 1):
@@ -171,9 +172,16 @@ class Run:
             kernels.append(np.asarray(kernel["K"]))
         return np.stack(kernels)
 
-    def shared_plan(self, K: jax.Array) -> Plan:
-        """One plan that holds for every layer's kernel, so that one compiled step serves all layers."""
-        return self.plan(self.kernels(K), self.depth)
+    def layer_plans(self, K: jax.Array) -> list[Plan]:
+        """A plan for each layer, all of one shape, so that one compiled step serves all; smaller kernels save nodes."""
+        kernels = self.kernels(K)
+        shared = self.plan(kernels, self.depth)
+        four, plans = shared.quadruples, []
+        for kernel in kernels:
+            variance = float(np.diagonal(kernel).max())
+            own = four if four is None or kernel.dtype != np.float64 else four.at(self.functions, self.quads, variance)
+            plans.append(shared if own is four else replace(shared, quadruples=own))
+        return plans
 
     def check(self, tensors: Tensors, layer: int) -> None:
         """Nothing but finite numbers goes on to the next layer."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import jax
@@ -15,6 +15,7 @@ from numeric.brackets.series.chebyshev import choose_table
 from numeric.brackets.series.lengths import SPREADS
 
 LONG = 24
+SMALL = 256  # nodes in a chunk from which products run at speed
 FEW_NODES = 128  # up to which a table of moments would not pay
 
 
@@ -40,6 +41,7 @@ class Bucket:
     single: bool = field(metadata={"static": True})
     upward: bool = field(metadata={"static": True})  # spreads are large enough to derive C^k from C^0 alone
     terms: int = field(metadata={"static": True})  # of the table of moments; zero: there is none
+    easy: bool = field(metadata={"static": True})  # the poles of different factors stay apart
 
 
 def plane_nodes(step: float, radius: float, half: bool, single: bool, chunk: int) -> np.ndarray:
@@ -85,7 +87,10 @@ def make_bucket(
     upward: bool,
     orders: tuple[int, ...],
     variance: float,
+    easy: bool,
+    layers: bool,
 ) -> Bucket:
+    """`layers`: other kernels follow that may need fewer nodes, so that chunks are small."""
     quadruples, members, single = work.quadruples, work.members, work.single
     size = int(quadruples.max()) + 1
     picked = work.picked[members]
@@ -108,11 +113,14 @@ def make_bucket(
     targets[where] = np.stack([position[rows, picked[order, 2]], position[rows, picked[order, 3]]], axis=1)
     options[where] = work.option[members][order]
     slots[where] = members[order]
-    jobs = [jnp.asarray(x) for x in (pairs, labels, targets, options, slots)]
+    jobs = tuple(jnp.asarray(x) for x in (pairs, labels, targets, options, slots))
     half, nothing = functions.parity != 0, jnp.zeros(())
     if work.within:
-        nodes = plane_nodes(step, radius, half, single, 1024)
-        return Bucket(*jobs, jnp.asarray(nodes), jnp.zeros(1), nothing, nothing, nothing, 0, single, False, 0)
+        nodes = jnp.asarray(plane_nodes(step, radius, half, single, SMALL if layers else 1024))
+        return Bucket(
+            jobs[0], jobs[1], jobs[2], jobs[3], jobs[4], nodes, jnp.zeros(1), nothing, nothing, nothing,
+            0, single, False, 0, easy,
+        )  # fmt: skip
     n = ladder(work.length[members].max() + 1, 1.4)
     widest = float(np.max(work.spread[picked[:, 0], picked[:, 1]][np.arange(len(picked))[:, None], picked[:, 2:]]))
     row = min(int(np.searchsorted(SPREADS, widest)), SPREADS.size - 1)
@@ -128,11 +136,24 @@ def make_bucket(
     far = reach[np.flatnonzero(tails.max(axis=0) > 0.1 * tolerance)]
     y = half_line(y_step, max(radius, far[-1] + 0.25 if far.size else 0.0))
     y = np.concatenate([-y[::-1], y])
-    chunk = int(np.clip(2**20 // (M * y.size), 64, 1024))
+    chunk = int(np.clip(2**20 // (M * y.size), 64, SMALL if layers else 1024))
     nodes = plane_nodes(step, radius, half, single, chunk)
     terms, grain, count = 0, 1.0, nodes.shape[0] * nodes.shape[2]
     if not upward and count > FEW_NODES:
         terms, grain = choose_table(functions, orders, n, variance, radius, y_step, 0.1 * tolerance)
         terms = terms if 2 * terms < count else 0
-    reach = [jnp.asarray(x) for x in (radius, grain)]
-    return Bucket(*jobs, jnp.asarray(nodes), jnp.asarray(y), jnp.asarray(y_step), *reach, n, single, upward, terms)
+    return Bucket(
+        jobs[0], jobs[1], jobs[2], jobs[3], jobs[4], jnp.asarray(nodes), jnp.asarray(y), jnp.asarray(y_step),
+        jnp.asarray(radius), jnp.asarray(grain), n, single, upward, terms, easy,
+    )  # fmt: skip
+
+
+def thinner(functions: Functions, bucket: Bucket, step: float, radius: float) -> Bucket:
+    """The bucket with the nodes of a larger step in its first chunks, and nothing in the others."""
+    chunks, _, chunk = bucket.nodes.shape
+    flat = plane_nodes(step, radius, functions.parity != 0, bucket.single, chunk).transpose(1, 0, 2).reshape(3, -1)
+    flat = flat[:, flat[2] > 0]
+    if chunks == 1 or flat.shape[1] > (chunks - 1) * chunk:
+        return bucket
+    nodes = np.pad(flat, ((0, 0), (0, chunks * chunk - flat.shape[1])))
+    return replace(bucket, nodes=jnp.asarray(nodes.reshape(3, chunks, chunk).transpose(1, 0, 2)))

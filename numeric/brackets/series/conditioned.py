@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 from jax import Array
 
-from numeric.brackets.arrays import loop, module_of, sigma
+from numeric.brackets.arrays import loop, module_of, only_if, sigma
 from numeric.brackets.functions import Functions
 from numeric.brackets.rules import gaussian_weights
 from numeric.brackets.series.chebyshev import Table, Tabulated
@@ -177,7 +177,7 @@ def conditioned(
         moments = partial(_everywhere, functions, g.s, orders, n, upward, y, y_step)
     groups = products(plan)
 
-    def chunk(total: Sums, node: Array) -> tuple[Sums, None]:
+    def add(total: Sums, node: Array) -> Sums:
         x, w = node[:2], node[2]
         outer_a = {i: sigma(functions, g.a @ x, i) for i in {f.i for f in plan}}
         outer_b = {j: sigma(functions, g.b @ x, j) for j in {f.j for f in plan}}
@@ -196,7 +196,10 @@ def conditioned(
             (f, m): value + (c[f.k - m][0] * weight[f.i, f.j][None]) @ c[f.l - m][0].T
             for (f, m), value in total[1].items()
         }
-        return (series, lower), None
+        return series, lower
+
+    def chunk(total: Sums, node: Array) -> tuple[Sums, None]:
+        return only_if((node[2] != 0).any(), lambda now: add(now, node), total), None
 
     size = labels.shape[0]
     start: Sums = (
@@ -230,11 +233,14 @@ def within(functions: Functions, patterns: tuple[Pattern, ...], K: Array, pair: 
     index = {k: row for row, k in enumerate(orders)}
     couples = sorted({p[:2] for p in patterns} | {p[2:] for p in patterns})
 
-    def chunk(total: Array, node: Array) -> tuple[Array, None]:
+    def add(total: Array, node: Array) -> Array:
         values = xp.stack([xp.stack([sigma(functions, row @ node[:2], k) for k in orders]) for row in (g.a, g.b)])
         left = xp.stack([node[2] * values[0, index[i]] * values[1, index[j]] for i, j in couples])
         right = [values[c, index[k]] * values[d, index[l]] for k, l in couples for c in (0, 1) for d in (0, 1)]
-        return total + left @ xp.stack(right).T, None
+        return total + left @ xp.stack(right).T
+
+    def chunk(total: Array, node: Array) -> tuple[Array, None]:
+        return only_if((node[2] != 0).any(), lambda now: add(now, node), total), None
 
     total, _ = loop(chunk, xp.zeros((len(couples), 4 * len(couples)), K.dtype), nodes)
     found = total.reshape(len(couples), len(couples), 2, 2)
