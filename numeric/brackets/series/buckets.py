@@ -116,9 +116,9 @@ def make_bucket(
     jobs = tuple(jnp.asarray(x) for x in (pairs, labels, targets, options, slots))
     half, nothing = functions.parity != 0, jnp.zeros(())
     if work.within:
-        nodes = jnp.asarray(plane_nodes(step, radius, half, single, SMALL if layers else 1024))
+        plane = jnp.asarray(plane_nodes(step, radius, half, single, SMALL if layers else 1024))
         return Bucket(
-            jobs[0], jobs[1], jobs[2], jobs[3], jobs[4], nodes, jnp.zeros(1), nothing, nothing, nothing,
+            jobs[0], jobs[1], jobs[2], jobs[3], jobs[4], plane, jnp.zeros(1), nothing, nothing, nothing,
             0, single, False, 0, easy,
         )  # fmt: skip
     n = ladder(work.length[members].max() + 1, 1.4)

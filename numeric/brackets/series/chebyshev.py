@@ -66,7 +66,7 @@ def _measured(
     """
     y = half_line(step, 8 + np.sqrt(n) / 2)
     y = np.concatenate([-y[::-1], y])
-    table = hermite_table(y, n) * gaussian_weights(y, step)
+    table = hermite_table(y, n) * (step / np.sqrt(2 * np.pi) * np.exp(-(y**2) / 2))
     deviation = np.sqrt(variance)
     x = np.linspace(-5, 5, 201)
     weight = np.exp(-(x**2) / 2) / np.exp(-(x**2) / 2).sum()
@@ -125,7 +125,8 @@ def polynomials(t: Array, count: int, parities: tuple[int | None, ...]) -> list[
     one = turn if parities == (None,) else (2 * t * t - 1, 2 * t * turn[1])
     wanted = count if parities == (None,) else count // 2
     near = _powers(one, WIDE)
-    far = _powers(_product(tuple(x[..., -1:, :] for x in near), one), -(-wanted // WIDE))
+    last = near[0][..., -1:, :], near[1][..., -1:, :]
+    far = _powers(_product(last, one), -(-wanted // WIDE))
     if xp is not np:  # or every entry of the result would compute the tables again
         turn, near, far = jax.lax.optimization_barrier((turn, near, far))
     (u, v), found = (x[..., None, :, :] for x in near), []
