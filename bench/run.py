@@ -20,6 +20,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import engine
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -29,6 +30,7 @@ from rich.table import Table
 
 import numeric
 from numeric import flow
+from numeric.activations import load
 from numeric.brackets import PATTERNS, arrangements
 from numeric.brackets.series.conditioned import families
 
@@ -105,7 +107,7 @@ def all_tensors(speed: float, quick: bool) -> list[dict[str, Any]]:
         first, seconds, f = best(lambda n=name, x=X, h=hidden, s=settings: flow(n, x, h + 1, 64, **s), 2)
         row = {"what": f"all 15: {name}, N = {size}, {hidden} hidden", "first": first, "seconds": seconds}
         row["tolerance"] = tolerance
-        flops = _flops(f)
+        flops = _flops(f, load(name).FUNCTIONS.parity)
         if flops:
             row["dgemm_seconds"] = flops / speed
             row["over_dgemm"] = seconds / row["dgemm_seconds"]
@@ -117,11 +119,11 @@ def all_tensors(speed: float, quick: bool) -> list[dict[str, Any]]:
     return rows
 
 
-def _flops(f: numeric.Flow) -> float | None:
+def _flops(f: numeric.Flow, parity: int) -> float | None:
     """Multiplications and additions of the matrix products that the plans ask for.
 
-    A product for each family of derivative orders (`numeric.brackets.conditioned.families`), and one for the Hermite
-    coefficients. Evaluating the activation, exponentials and the recursions themselves are not counted.
+    A product for each family of derivative orders (`numeric.brackets.conditioned.families`), one for the moments, at
+    the nodes that a layer uses. Evaluating the activation, exponentials and the recursions themselves are not counted.
     """
     products = len(families(arrangements(PATTERNS)))
     total = 0.0
@@ -131,8 +133,9 @@ def _flops(f: numeric.Flow) -> float | None:
             return None
         for bucket in buckets:
             jobs, labels = bucket.labels.shape
-            nodes = bucket.nodes.shape[0] * bucket.nodes.shape[-1]
-            total += 2.0 * jobs * nodes * bucket.n * labels * (products * labels + bucket.y.size)
+            nodes = int((bucket.nodes[:, 2] != 0).any(axis=1).sum()) * bucket.nodes.shape[-1]
+            moments = bucket.y.size if not bucket.terms else bucket.terms // 2 if parity else bucket.terms
+            total += 2.0 * jobs * nodes * bucket.n * labels * (products * labels + moments)
     return total
 
 
@@ -217,13 +220,15 @@ def run_peer(X: np.ndarray, folder: Path) -> dict[str, Any] | None:
 def show(rows: list[dict[str, Any]]) -> None:
     table = Table(title="times in seconds; ratio = the other's time over ours")
     columns = ["what", "first", "seconds", "error", "peer", "ratio", "peer_error", "diagonal_error"]
-    columns += ["peer_diagonal_error", "dgemm_seconds", "over_dgemm", "tanh_over_this"]
+    columns += ["peer_diagonal_error", "dgemm_seconds", "over_dgemm", "tanh_over_this", "over_tanh"]
+    columns += ["first_cpu", "warm_cpu", "f_error_cpu", "f_error_allowed", "ms_a_quadruple", "over_N_squared"]
+    columns = [c for c in columns if any(c in row for row in rows)]
     for column in columns:
         table.add_column(column.replace("_", " "))
     for row in rows:
         cells = [row.get(column, "") for column in columns]
         table.add_row(*(f"{cell:.3g}" if isinstance(cell, float) else str(cell) for cell in cells))
-    Console(width=170).print(table)
+    Console(width=220).print(table)
 
 
 def main() -> None:
@@ -232,13 +237,19 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="leave out N = 32")
     parser.add_argument("--size", type=int, default=1000, help="inputs for K and Theta (default 1000)")
     parser.add_argument("-o", "--output", type=Path, default=Path("bench/results.json"))
+    parser.add_argument("--minutes", type=float, default=12.0, help="rows that would start later are left out")
     options = parser.parse_args()
     X = np.random.default_rng(0).normal(size=(options.size, 64))
     speed = dgemm_speed()
     with tempfile.TemporaryDirectory() as folder:
         peer = run_peer(X, Path(folder)) if options.peer else None
+        end = time.monotonic() + 60 * options.minutes  # installing the peer is not counted
         rows = kernels(X, peer)
-    rows += [*all_tensors(speed, options.quick), *cold_start(), sampling()]
+    rows += [*all_tensors(speed, options.quick), *cold_start(), sampling(5.0)]
+    by_name = {row["what"]: row for row in rows}
+    tanh = by_name["all 15: tanh, N = 16, 10 hidden"]
+    thousand = by_name[f"K, Theta: erf, N = {len(X)}"]["seconds"] * (1000 / len(X)) ** 2
+    rows += engine.rows(options.quick, tanh, thousand, lambda: time.monotonic() > end)
     show(rows)
     machine = {"platform": platform.platform(), "python": platform.python_version(), "jax": jax.__version__}
     machine |= {"devices": [str(d) for d in jax.devices()], "dgemm_gflops": speed / 1e9}

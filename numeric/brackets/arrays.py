@@ -47,3 +47,10 @@ def loop(
     if all(value is None for value in found):
         return start, None
     return start, jax.tree_util.tree_map(lambda *values: np.stack(values), *found)
+
+
+def only_if(condition: Any, body: Callable[[Carry], Carry], value: Carry) -> Carry:
+    """body(value) where the condition holds, else the value: nothing is computed in vain."""
+    if isinstance(condition, bool | np.bool_):
+        return body(value) if condition else value
+    return jax.lax.cond(condition, body, lambda same: same, value)

@@ -82,6 +82,10 @@ class QuadruplePlan:
         """Which pair each sorted quadruple is conditioned on (an index into POSITIONS); None: on none at all."""
         return None
 
+    def at(self, functions: Functions, patterns: tuple[Pattern, ...], variance: float) -> QuadruplePlan:
+        """The same sizes with a coarser rule, where kernels of this largest variance allow for one."""
+        return self
+
     def measured(self) -> bool:
         """Whether `error` holds what quadruples still moved when their rules were refined."""
         return False

@@ -23,6 +23,10 @@ def elementwise(closed: Closed, orders: tuple[Order, ...], pairs: Rectangle, sym
     """{(j, k): (R, C)}; of a symmetric matrix only one half is computed, where all orders have j = k."""
     if isinstance(pairs.c, np.ndarray):
         return _at_once(closed, orders, pairs, symmetric)
+    if not symmetric and pairs.c.size <= TILE * TILE and len(orders) <= FEW_ORDERS:
+        shape = pairs.c.shape
+        a, b = jnp.broadcast_to(pairs.a[:, None], shape), jnp.broadcast_to(pairs.b, shape)
+        return dict(zip(orders, closed(orders, a, b, pairs.c, pairs.same)))
     if not symmetric:
         return dict(zip(orders, _strips(closed, orders, pairs)))
     wanted = tuple(sorted({(j, k) for j, k in orders if (k, j) not in orders or j <= k}))

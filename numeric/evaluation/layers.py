@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, cast
 
 import jax
@@ -10,18 +11,19 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh
 
-from numeric.brackets import Functions, Plan, needs_no_plan
+from numeric.brackets import Functions, Kernels, Plan, needs_no_plan, plan_pairs_of
 from numeric.errors import NonFiniteFlow, NumericError
 from numeric.evaluation.bracket_tables import choose
 from numeric.evaluation.close_inputs import CLOSE, CLOSE_KERNELS, ClosePairs, gaps, is_standard, pair_flows, put_in
 from numeric.evaluation.compiled import Table, Tick, layer_step
 from numeric.evaluation.host import host_step, on_host
 from numeric.evaluation.inputs import Parameters
-from numeric.evaluation.kernel_scan import kernel_scan
+from numeric.evaluation.kernel_scan import diagonals, kernel_scan
 from numeric.evaluation.layer import Tensors, advance, first_layer, host_values, layer_values, needed
 from numeric.progress import progress_bar
 from numeric.subscripts import Steps, Values
 
+PAIRS = 1e-13  # of pair brackets that are closed forms
 KERNEL_TOLERANCE = 1e-10  # of the kernels that a shared plan is chosen from
 
 
@@ -79,7 +81,7 @@ class Run:
                 ends = [np.asarray(x["K"], dtype=float) for x in (tensors, last[0])]
                 return self.with_close_inputs(X, {self.depth: last[0]}, ends), last[1]
             if plans is None and self.quads:
-                plans = [self.shared_plan(tensors["K"])] * (self.depth - 1)
+                plans = self.layer_plans(tensors["K"])
             used, kernels = [], []
             kept = {1: tensors} if 1 in keep else {}
             for layer in range(2, self.depth + 1):
@@ -93,8 +95,8 @@ class Run:
         return self.with_close_inputs(X, kept, kernels), tuple(used)
 
     def first(self, X: jax.Array) -> Tensors:
-        """The first layer; of a few inputs on the host."""
-        if self.mesh is None and on_host(X):
+        """The first layer; of a few inputs, and of pairs alone, on the host: no program to compile."""
+        if self.mesh is None and (on_host(X) or not self.quads):
             with np.errstate(all="ignore"):  # the check says what overflows
                 return first_layer(self.steps, self.names, cast(Any, np.asarray(X)), self.numbers(1))
         return first_layer(self.steps, self.names, X, self.values(1))
@@ -121,12 +123,15 @@ class Run:
         limit = needs_no_plan(self.functions)
         if self.quads or self.mesh is not None or self.depth < 3 or not limit:
             return None
-        plan = self.plan(np.asarray(tensors["K"]), 2)
-        values = [self.values(layer) for layer in range(2, self.depth + 1)]
-        last, largest = kernel_scan(self.functions, Table(self.steps), self.names, plan, values, tensors)
-        if not float(largest["K"]) < limit or not all(float(x) < _bound(x.dtype) for x in largest.values()):
+        own = np.diagonal(np.asarray(tensors["K"], dtype=float))
+        plan = Plan(plan_pairs_of(self.functions, Kernels.alone(own), 1, PAIRS), None)
+        values = [self.numbers(layer) for layer in range(2, self.depth + 1)]
+        start = (self.functions, Table(self.steps), self.names, plan, values)
+        variances, largest = diagonals(*start, tensors)
+        bound = _bound(tensors["K"].dtype)
+        if not largest["K"] < limit or not all(x < bound for x in largest.values()):
             return None
-        return last, (plan,) * (self.depth - 1)
+        return kernel_scan(*start, variances, tensors), (plan,) * (self.depth - 1)
 
     def step(self, plan: Plan, layer: int, tensors: Tensors, tick: Tick = lambda part: None) -> Tensors:
         """One compiled layer step, on one device or on the mesh."""
@@ -167,9 +172,16 @@ class Run:
             kernels.append(np.asarray(kernel["K"]))
         return np.stack(kernels)
 
-    def shared_plan(self, K: jax.Array) -> Plan:
-        """One plan that holds for every layer's kernel, so that one compiled step serves all layers."""
-        return self.plan(self.kernels(K), self.depth)
+    def layer_plans(self, K: jax.Array) -> list[Plan]:
+        """A plan for each layer, all of one shape, so that one compiled step serves all; smaller kernels save nodes."""
+        kernels = self.kernels(K)
+        shared = self.plan(kernels, self.depth)
+        four, plans = shared.quadruples, []
+        for kernel in kernels:
+            variance = float(np.diagonal(kernel).max())
+            own = four if four is None or kernel.dtype != np.float64 else four.at(self.functions, self.quads, variance)
+            plans.append(shared if own is four else replace(shared, quadruples=own))
+        return plans
 
     def check(self, tensors: Tensors, layer: int) -> None:
         """Nothing but finite numbers goes on to the next layer."""
@@ -186,8 +198,9 @@ class Run:
 
 def _finite(tensors: Tensors) -> dict[str, bool]:
     if all(isinstance(x, np.ndarray) for x in tensors.values()):
-        with np.errstate(invalid="ignore"):
-            return {name: bool((np.abs(x) < _bound(x.dtype)).all()) for name, x in tensors.items()}
+        bounds = {name: _bound(x.dtype) for name, x in tensors.items()}
+        with np.errstate(invalid="ignore"):  # NaN is in no range
+            return {name: bool(-bounds[name] < x.min() and x.max() < bounds[name]) for name, x in tensors.items()}
     return {name: bool(finite) for name, finite in _finite_compiled(tensors).items()}
 
 

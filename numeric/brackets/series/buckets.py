@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import jax
@@ -11,15 +11,21 @@ import numpy as np
 
 from numeric.brackets.functions import Functions
 from numeric.brackets.rules import half_line, hermite_table, ladder
+from numeric.brackets.series.chebyshev import choose_table
 from numeric.brackets.series.lengths import SPREADS
 
 LONG = 24
+SMALL = 256  # nodes in a chunk from which products run at speed
+FEW_NODES = 128  # up to which a table of moments would not pay
 
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Bucket:
-    """Conditioning pairs that share node sets and series length. J jobs of at most T quadruples each."""
+    """Conditioning pairs that share node sets and series length. J jobs of at most T quadruples each.
+
+    With n = 0 there is no series: all labels are those of the pair.
+    """
 
     pairs: jax.Array  # (J, 2)
     labels: jax.Array  # (J, M) the inputs that occur as c or d
@@ -29,9 +35,13 @@ class Bucket:
     nodes: jax.Array  # (chunks, 3, Q)
     y: jax.Array
     y_step: jax.Array
+    reach: jax.Array  # standard deviations that the nodes extend to
+    grain: jax.Array  # of the table of moments, see `chebyshev`
     n: int = field(metadata={"static": True})
     single: bool = field(metadata={"static": True})
     upward: bool = field(metadata={"static": True})  # spreads are large enough to derive C^k from C^0 alone
+    terms: int = field(metadata={"static": True})  # of the table of moments; zero: there is none
+    easy: bool = field(metadata={"static": True})  # the poles of different factors stay apart
 
 
 def plane_nodes(step: float, radius: float, half: bool, single: bool, chunk: int) -> np.ndarray:
@@ -54,7 +64,7 @@ def plane_nodes(step: float, radius: float, half: bool, single: bool, chunk: int
 
 
 class Work(NamedTuple):
-    """The quadruples of one bucket and what was decided for them."""
+    """The quadruples of one bucket and what was decided for them; `within`: they hold no label but the pair's."""
 
     quadruples: np.ndarray
     option: np.ndarray
@@ -63,6 +73,7 @@ class Work(NamedTuple):
     spread: np.ndarray
     members: np.ndarray
     single: bool
+    within: bool
 
 
 def make_bucket(
@@ -74,7 +85,12 @@ def make_bucket(
     tolerance: float,
     radius: float,
     upward: bool,
+    orders: tuple[int, ...],
+    variance: float,
+    easy: bool,
+    layers: bool,
 ) -> Bucket:
+    """`layers`: other kernels follow that may need fewer nodes, so that chunks are small."""
     quadruples, members, single = work.quadruples, work.members, work.single
     size = int(quadruples.max()) + 1
     picked = work.picked[members]
@@ -86,8 +102,8 @@ def make_bucket(
     place = np.concatenate([np.arange(c) for c in counts])
     used = np.zeros((J, size), dtype=bool)
     used[job, picked[:, 2]] = used[job, picked[:, 3]] = True
-    M = min(size, -(-int(used.sum(axis=1).max()) // 4) * 4)
-    labels = np.argsort(~used, axis=1, kind="stable")[:, :M]
+    M = 2 if work.within else min(size, -(-int(used.sum(axis=1).max()) // 4) * 4)
+    labels = pairs if work.within else np.argsort(~used, axis=1, kind="stable")[:, :M]
     position = np.zeros((J, size), dtype=np.int32)
     np.put_along_axis(position, labels, np.arange(M, dtype=np.int32)[None, :], axis=1)
     targets = np.zeros((J, T, 2), dtype=np.int32)
@@ -97,6 +113,14 @@ def make_bucket(
     targets[where] = np.stack([position[rows, picked[order, 2]], position[rows, picked[order, 3]]], axis=1)
     options[where] = work.option[members][order]
     slots[where] = members[order]
+    jobs = tuple(jnp.asarray(x) for x in (pairs, labels, targets, options, slots))
+    half, nothing = functions.parity != 0, jnp.zeros(())
+    if work.within:
+        plane = jnp.asarray(plane_nodes(step, radius, half, single, SMALL if layers else 1024))
+        return Bucket(
+            jobs[0], jobs[1], jobs[2], jobs[3], jobs[4], plane, jnp.zeros(1), nothing, nothing, nothing,
+            0, single, False, 0, easy,
+        )  # fmt: skip
     n = ladder(work.length[members].max() + 1, 1.4)
     widest = float(np.max(work.spread[picked[:, 0], picked[:, 1]][np.arange(len(picked))[:, None], picked[:, 2:]]))
     row = min(int(np.searchsorted(SPREADS, widest)), SPREADS.size - 1)
@@ -112,9 +136,24 @@ def make_bucket(
     far = reach[np.flatnonzero(tails.max(axis=0) > 0.1 * tolerance)]
     y = half_line(y_step, max(radius, far[-1] + 0.25 if far.size else 0.0))
     y = np.concatenate([-y[::-1], y])
-    chunk = int(np.clip(2**20 // (M * y.size), 64, 1024))
-    nodes = plane_nodes(step, radius, functions.parity != 0, single, chunk)
+    chunk = int(np.clip(2**20 // (M * y.size), 64, SMALL if layers else 1024))
+    nodes = plane_nodes(step, radius, half, single, chunk)
+    terms, grain, count = 0, 1.0, nodes.shape[0] * nodes.shape[2]
+    if not upward and count > FEW_NODES:
+        terms, grain = choose_table(functions, orders, n, variance, radius, y_step, 0.1 * tolerance)
+        terms = terms if 2 * terms < count else 0
     return Bucket(
-        jnp.asarray(pairs), jnp.asarray(labels), jnp.asarray(targets), jnp.asarray(options), jnp.asarray(slots),
-        jnp.asarray(nodes), jnp.asarray(y), jnp.asarray(y_step), n, single, upward,
+        jobs[0], jobs[1], jobs[2], jobs[3], jobs[4], jnp.asarray(nodes), jnp.asarray(y), jnp.asarray(y_step),
+        jnp.asarray(radius), jnp.asarray(grain), n, single, upward, terms, easy,
     )  # fmt: skip
+
+
+def thinner(functions: Functions, bucket: Bucket, step: float, radius: float) -> Bucket:
+    """The bucket with the nodes of a larger step in its first chunks, and nothing in the others."""
+    chunks, _, chunk = bucket.nodes.shape
+    flat = plane_nodes(step, radius, functions.parity != 0, bucket.single, chunk).transpose(1, 0, 2).reshape(3, -1)
+    flat = flat[:, flat[2] > 0]
+    if chunks == 1 or flat.shape[1] > (chunks - 1) * chunk:
+        return bucket
+    nodes = np.pad(flat, ((0, 0), (0, chunks * chunk - flat.shape[1])))
+    return replace(bucket, nodes=jnp.asarray(nodes.reshape(3, chunks, chunk).transpose(1, 0, 2)))

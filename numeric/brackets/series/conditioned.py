@@ -15,14 +15,16 @@ by a small s, so coincident labels, labels in the span of (a, b) and vanishing i
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 from jax import Array
 
-from numeric.brackets.arrays import loop, module_of, sigma
+from numeric.brackets.arrays import loop, module_of, only_if, sigma
 from numeric.brackets.functions import Functions
 from numeric.brackets.rules import gaussian_weights
+from numeric.brackets.series.chebyshev import Table, Tabulated
 from numeric.brackets.series.hermite import hermite_rows
 
 Pattern = tuple[int, ...]
@@ -133,6 +135,17 @@ def _moments(table: Array, values: Array) -> Array:
     return (table @ values.reshape(values.shape[0], -1)).reshape(-1, *values.shape[1:])
 
 
+def _everywhere(
+    functions: Functions, s: Array, orders: range, n: int, upward: bool, y: Array, y_step: Array, means: Array
+) -> dict[int, Array]:
+    """`smoothed` with the activation evaluated at every mean (M, Q) and every y."""
+    xp = module_of(means)
+    weights = gaussian_weights(y, y_step)
+    rows = n + (len(orders) - 1 if upward else 0)
+    _, table = hermite_rows(y, (xp.zeros_like(weights), weights), xp.zeros((), y.dtype), rows)
+    return smoothed(functions, means[None] + s[None, :, None] * y[:, None, None], s, table, orders, upward)
+
+
 def conditioned(
     functions: Functions,
     patterns: tuple[Pattern, ...],
@@ -145,28 +158,31 @@ def conditioned(
     nodes: Array,
     y: Array,
     y_step: Array,
+    table: Table | None = None,
 ) -> Array:
     """All brackets (i at a, j at b, k at c, l at d) for one pair (a, b) and all c, d in `labels`: (patterns, M, M).
 
     `nodes` has shape (chunks, 3, Q): x_1, x_2 and the weight; one chunk is held in memory at a time.
-    `y` are the nodes of the conditional rule with step `y_step`.
+    `y` are the nodes of the conditional rule with step `y_step`, for each node of the plane or, with a `table`, for
+    the points of that.
     """
     xp = module_of(K)
     g = geometry(K, pair[0], pair[1], labels, single)
     plan = families(patterns)
     orders = range(min(min(p[2:]) for p in patterns), max(max(p[2:]) for p in patterns) + 1)
-    rows = n + (len(orders) - 1 if upward else 0)
-    weights = gaussian_weights(y, y_step)
-    _, table = hermite_rows(y, (xp.zeros_like(weights), weights), xp.zeros((), y.dtype), rows)
-
+    if table is not None and table.terms:
+        size = xp.sqrt(xp.maximum(xp.diagonal(K)[labels], 0))
+        moments = Tabulated(functions, table, orders, n, size, g.s, y, y_step).at
+    else:
+        moments = partial(_everywhere, functions, g.s, orders, n, upward, y, y_step)
     groups = products(plan)
 
-    def chunk(total: Sums, node: Array) -> tuple[Sums, None]:
+    def add(total: Sums, node: Array) -> Sums:
         x, w = node[:2], node[2]
         outer_a = {i: sigma(functions, g.a @ x, i) for i in {f.i for f in plan}}
         outer_b = {j: sigma(functions, g.b @ x, j) for j in {f.j for f in plan}}
         means = g.labels.T @ x
-        c = smoothed(functions, means[None] + g.s[None, :, None] * y[:, None, None], g.s, table, orders, upward)
+        c = moments(means)
         weight = {(i, j): w * outer_a[i] * outer_b[j] for i, j in {(f.i, f.j) for f in plan}}
         stacked = {kl: xp.stack([weight[f.i, f.j] for f in group])[:, None, :] for kl, group in groups.items()}
 
@@ -180,7 +196,10 @@ def conditioned(
             (f, m): value + (c[f.k - m][0] * weight[f.i, f.j][None]) @ c[f.l - m][0].T
             for (f, m), value in total[1].items()
         }
-        return (series, lower), None
+        return series, lower
+
+    def chunk(total: Sums, node: Array) -> tuple[Sums, None]:
+        return only_if((node[2] != 0).any(), lambda now: add(now, node), total), None
 
     size = labels.shape[0]
     start: Sums = (
@@ -204,6 +223,29 @@ def conditioned(
             values[f.i, f.j, f.k - m, f.l - m] = value
             values[f.i, f.j, f.l - m, f.k - m] = value.T
     return xp.stack([values[p] for p in patterns])
+
+
+def within(functions: Functions, patterns: tuple[Pattern, ...], K: Array, pair: Array, nodes: Array) -> Array:
+    """All brackets (i at a, j at b, k at c, l at d) with c and d in {a, b}: (patterns, 2, 2), mere quadrature."""
+    xp = module_of(K)
+    g = geometry(K, pair[0], pair[1], pair, False)
+    orders = sorted({k for p in patterns for k in p})
+    index = {k: row for row, k in enumerate(orders)}
+    couples = sorted({p[:2] for p in patterns} | {p[2:] for p in patterns})
+
+    def add(total: Array, node: Array) -> Array:
+        values = xp.stack([xp.stack([sigma(functions, row @ node[:2], k) for k in orders]) for row in (g.a, g.b)])
+        left = xp.stack([node[2] * values[0, index[i]] * values[1, index[j]] for i, j in couples])
+        right = [values[c, index[k]] * values[d, index[l]] for k, l in couples for c in (0, 1) for d in (0, 1)]
+        return total + left @ xp.stack(right).T
+
+    def chunk(total: Array, node: Array) -> tuple[Array, None]:
+        return only_if((node[2] != 0).any(), lambda now: add(now, node), total), None
+
+    total, _ = loop(chunk, xp.zeros((len(couples), 4 * len(couples)), K.dtype), nodes)
+    found = total.reshape(len(couples), len(couples), 2, 2)
+    rows, columns = (np.array([couples.index(p[part]) for p in patterns]) for part in (slice(2), slice(2, 4)))
+    return found[rows, columns]
 
 
 def _polynomial(r: Array, coefficients: Array) -> Array:

@@ -17,6 +17,7 @@ from numeric.brackets.series.lengths import CORRELATIONS, LONGEST, SPREADS
 
 POSITIONS = ((0, 1, 2, 3), (0, 2, 1, 3), (0, 3, 1, 2), (1, 2, 0, 3), (1, 3, 0, 2), (2, 3, 0, 1))
 SINGULAR = 1e-6
+PLANE = 48  # terms of a series from which two labels, each twice, are integrated in their plane
 
 
 class Geometry(NamedTuple):
@@ -80,11 +81,15 @@ def choose_pairs(quadruples: np.ndarray, need: np.ndarray, gap: np.ndarray) -> t
     finite = best[np.isfinite(best)]
     cut = 2 * np.median(finite) + 16 if finite.size else 0.0
     hard = (best > cut) & (best > 1.3 * cost.min(axis=1)) & (distinct | (best > 200))
+    within = (a != b) & ((c == a) | (c == b)) & ((d == a) | (d == b)) & ~singular  # a plane, and no series at all
+    hard |= within.any(axis=1) & (best > PLANE)
     used = cheap.copy()
-    chosen = np.argmin(cost[hard], axis=1)
-    extra = np.zeros((size, size), dtype=bool)
     rows = np.flatnonzero(hard)
-    extra[a[rows, chosen], b[rows, chosen]] = True
+    chosen = np.argmin(cost[rows], axis=1)
+    used[rows, chosen] = True
+    others = ~within[rows, chosen]  # such pairs do not serve other quadruples: those would take all labels along
+    extra = np.zeros((size, size), dtype=bool)
+    extra[a[rows[others], chosen[others]], b[rows[others], chosen[others]]] = True
     used |= extra[a, b] | extra[b, a]
     used &= (a == b) | distinct[:, None] | hard[:, None]
     final = np.where(used, cost, np.inf)

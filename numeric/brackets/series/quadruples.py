@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from itertools import combinations
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -17,8 +19,9 @@ from numeric.brackets.nested import NestedBucket, fill_nested, plan_nested
 from numeric.brackets.nested.calculus import seconds as nested_seconds
 from numeric.brackets.patterns import Pattern, sorted_quadruples
 from numeric.brackets.rules import converged_step, gaussian_radius, reach
-from numeric.brackets.series.buckets import Bucket, Work, make_bucket
-from numeric.brackets.series.conditioned import conditioned
+from numeric.brackets.series.buckets import Bucket, Work, make_bucket, thinner
+from numeric.brackets.series.chebyshev import Table
+from numeric.brackets.series.conditioned import conditioned, within
 from numeric.brackets.series.conditioning import POSITIONS, Geometry, choose_others, choose_pairs, geometry
 from numeric.brackets.series.lengths import LONGEST, series_lengths, term_sizes
 
@@ -27,7 +30,17 @@ FINER = 0.8  # on every step of a second evaluation
 ROUNDING = 12.0  # steps are judged at 200 units in the last place: errors of a tenth of that are common to all of them
 SHORT = 96  # terms that are looked at first; measuring as many as LONGEST takes a second
 ENOUGH = 0.75  # the part of them that a series may need: the others show that what comes beyond is small
+LEAST = 8  # halvings of the variance: below, the Gaussian alone decides
 DEARER = 10.0  # series share their work among quadruples and layers, and the guess at their cost is a high one
+
+
+class Steps(NamedTuple):
+    """What the nodes of a plan follow from, so that kernels of smaller variance can have fewer."""
+
+    variance: float
+    tolerance: float
+    radius: float
+    finer: float  # 1 or 0
 
 
 @jax.tree_util.register_dataclass
@@ -38,6 +51,7 @@ class ConditionedQuadruples(QuadruplePlan):
     buckets: tuple[Bucket, ...]
     nested: tuple[NestedBucket, ...]
     error: Array
+    follows: Array  # `Steps` that the nodes follow from, as numbers: no other program for other values
     size: int = field(metadata={"static": True})
     on_host = True
 
@@ -49,6 +63,19 @@ class ConditionedQuadruples(QuadruplePlan):
         for nested in self.nested:
             out = fill_nested(functions, components, nested, K, out)
         return out[:count]
+
+    def at(self, functions: Functions, patterns: tuple[Pattern, ...], variance: float) -> ConditionedQuadruples:
+        """The nodes of the first smaller variance on a ladder of halves that suffices; the chunks that this saves are
+        left empty, so that one program serves all layers.
+        """
+        steps = Steps(*(float(x) for x in self.follows))
+        rungs = int(np.log2(steps.variance / max(variance, 1e-300)))
+        if rungs < 1:
+            return self
+        own = steps.variance / 2 ** min(rungs, LEAST)
+        coarse = node_steps(functions, patterns, own, steps.tolerance, bool(steps.finer))
+        buckets = [thinner(functions, bucket, coarse[bucket.easy], steps.radius) for bucket in self.buckets]
+        return replace(self, buckets=tuple(buckets))
 
     def conditioned_on(self) -> np.ndarray:
         out = np.zeros(len(sorted_quadruples(self.size)) + 1, dtype=np.int32)
@@ -73,12 +100,27 @@ def _fill(functions: Functions, components: tuple[Pattern, ...], bucket: Bucket,
     xp = module_of(K)
     table = xp.asarray(_permuted(components))
     nodes, y, y_step = (x.astype(K.dtype) for x in (bucket.nodes, bucket.y, bucket.y_step))
+    moments = Table(bucket.terms, bucket.reach.astype(K.dtype), bucket.grain.astype(K.dtype))
 
     def job(out: Array, item: tuple[Array, ...]) -> tuple[Array, None]:
         pair, labels, targets, options, slots = item
-        values = conditioned(
-            functions, components, bucket.n, bucket.single, bucket.upward, K, pair, labels, nodes, y, y_step
-        )  # (components, M, M)
+        if bucket.n:
+            values = conditioned(
+                functions,
+                components,
+                bucket.n,
+                bucket.single,
+                bucket.upward,
+                K,
+                pair,
+                labels,
+                nodes,
+                y,
+                y_step,
+                moments,
+            )  # (components, M, M)
+        else:
+            values = within(functions, components, K, pair, nodes)
         picked = values[table[options], targets[:, :1], targets[:, 1:]]  # (T, components)
         if xp is np:
             out[slots] = picked
@@ -96,12 +138,9 @@ def plan_conditioned(functions: Functions, question: QuadrupleQuestion) -> Condi
     quadruples = sorted_quadruples(size)
     wanted = np.ones(len(quadruples), dtype=bool) if question.wanted is None else question.wanted
     orders = sorted({k for p in patterns for k in p})
-    step = converged_step(functions, patterns, variance, tolerance)
-    couples = sorted({pair for p in patterns for pair in combinations(p, 2)})
-    apart = converged_step(functions, couples, variance, 0.3 * tolerance)
+    step, apart = node_steps(functions, patterns, variance, tolerance, question.finer)
     smooth = converged_step(functions, [(k,) for k in orders], variance, 0.3 * tolerance, shift=0.4)
-    if question.finer:  # steps go down by factors, so that two tolerances may well have the same
-        step, apart, smooth = FINER * step, FINER * apart, FINER * smooth
+    smooth *= FINER if question.finer else 1.0
     radius = reach(functions, patterns, variance, 0.1 * tolerance)
     for longest in (SHORT, LONGEST) if variance > 1 else (SHORT,):
         sizes = term_sizes(functions, orders, variance, smooth, longest)
@@ -121,12 +160,26 @@ def plan_conditioned(functions: Functions, question: QuadrupleQuestion) -> Condi
         nested, moved = plan_nested(functions, K, patterns, np.flatnonzero(sharp), tolerance, avoid is not None)
     picked = np.take_along_axis(quadruples, np.array(POSITIONS)[option], axis=1)
     buckets = []
-    for members, alone, easy in _parts(picked, sharp | ~wanted, found, variance):
-        work = Work(quadruples, option, picked, length, found.spread, members, alone)
-        upward = easy and variance > 1e-3 and tolerance > 1e-11
-        own = apart if easy else step
-        buckets.append(make_bucket(functions, work, sizes, own, smooth, tolerance, radius, upward))
-    return ConditionedQuadruples(tuple(buckets), nested, jnp.asarray(max(moved, tolerance)), size)
+    for part in _parts(picked, sharp | ~wanted, found, variance):
+        work = Work(quadruples, option, picked, length, found.spread, part.members, part.single, part.within)
+        upward = part.easy and variance > 1e-3 and tolerance > 1e-11
+        own = apart if part.easy else step
+        rules = (sizes, own, smooth, tolerance, radius, upward, tuple(orders), variance, part.easy, len(K) > 1)
+        buckets.append(make_bucket(functions, work, *rules))
+    steps = jnp.asarray([variance, tolerance, radius, float(question.finer)])
+    return ConditionedQuadruples(tuple(buckets), nested, jnp.asarray(max(moved, tolerance)), steps, size)
+
+
+@lru_cache(maxsize=256)
+def node_steps(
+    functions: Functions, patterns: tuple[Pattern, ...], variance: float, tolerance: float, finer: bool
+) -> tuple[float, float]:
+    """Steps of the pair's nodes: where poles of all factors may coincide, and where they stay apart."""
+    step = converged_step(functions, patterns, variance, tolerance)
+    couples = sorted({pair for p in patterns for pair in combinations(p, 2)})
+    apart = converged_step(functions, couples, variance, 0.3 * tolerance)
+    factor = FINER if finer else 1.0  # steps go down by factors, so that two tolerances may well have the same
+    return factor * step, factor * apart
 
 
 def _spread(values: np.ndarray, wanted: np.ndarray) -> np.ndarray:
@@ -136,18 +189,28 @@ def _spread(values: np.ndarray, wanted: np.ndarray) -> np.ndarray:
     return out
 
 
-def _parts(
-    picked: np.ndarray, sharp: np.ndarray, found: Geometry, variance: float
-) -> list[tuple[np.ndarray, bool, bool]]:
-    """(quadruples, whether conditioned on one input alone, whether a coarser step does)."""
+class Part(NamedTuple):
+    """Quadruples that are conditioned alike: on one input `single`; holding no other label than the pair, `within`;
+    where a coarser step does, `easy`.
+    """
+
+    members: np.ndarray
+    single: bool = False
+    within: bool = False
+    easy: bool = False
+
+
+def _parts(picked: np.ndarray, sharp: np.ndarray, found: Geometry, variance: float) -> list[Part]:
     single = picked[:, 0] == picked[:, 1]
     a, b, c, d = picked.T
     # poles of different factors stay apart if no label is nearly a function of the others
     least = np.minimum(found.lower[a, b, c], found.lower[a, b, d])
     easy = ~single & (found.gap[a, b] > 0.2) & (least > 0.3 * np.sqrt(variance))
-    parts = [(single, True, False), (easy, False, True), (~single & ~easy, False, False)]
-    members = [(np.flatnonzero(which & ~sharp), alone, coarse) for which, alone, coarse in parts]
-    return [part for part in members if part[0].size]
+    within = ~single & ((c == a) | (c == b)) & ((d == a) | (d == b))
+    rest = ~single & ~easy & ~within
+    every = [(single, "single"), (within, "within"), (easy & ~within, "easy"), (rest, "")]
+    parts = [Part(np.flatnonzero(which & ~sharp), **({kind: True} if kind else {})) for which, kind in every]
+    return [part for part in parts if part.members.size]
 
 
 def _seconds(size: int, step: float, length: np.ndarray, tolerance: float) -> float:

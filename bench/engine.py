@@ -1,0 +1,166 @@
+"""Rows of the benchmark about the bracket engine: first calls, f.error, other activations over tanh, nested quadrature,
+formulas, many inputs in blocks. CPU seconds of all threads where a process starts, since compiling uses them all.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from derive.activations import BUILTIN
+from numeric import flow, kernel_blocks
+from numeric.activations import load
+from numeric.brackets import PATTERNS, arrangements, sorted_quadruples
+from numeric.brackets.nested import fill_nested, plan_nested
+
+Row = dict[str, Any]
+
+BUILT_IN = (*(name for name in BUILTIN if name != "monomial"), "z**3")  # monomial is a family: one of it
+
+FIRST = """
+import sys, time
+import numpy as np, jax
+from numeric import flow
+X = np.random.default_rng(3).normal(size=(3, 5)) / 2
+def run():
+    start = time.process_time()
+    f = flow(sys.argv[1], X, depth=3, width=64, C_b=0.1, C_W=1.0, lambda_b=1.0, lambda_W=1.0)
+    jax.block_until_ready([f.layer(3)[name] for name in f.layer(3)])
+    return f, time.process_time() - start
+f, first = run()
+start = time.process_time()
+f.error
+error = time.process_time() - start
+print(first, error, min(run()[1] for _ in range(3)))
+"""
+
+FORMULA = """
+import time
+import derive.activations, derive.codegen
+from numeric.activations import load
+start = time.process_time()
+load("tanh(11*z/10) + z/7")
+again = time.process_time()
+load("tanh(11*z/10) + z/7")
+print(again - start, time.process_time() - again)
+"""
+
+
+def _process(code: str, *arguments: str, **environment: str) -> list[float]:
+    """The numbers that a new process prints."""
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments], env={**os.environ, **environment}, capture_output=True, text=True
+    )
+    if done.returncode:
+        raise RuntimeError(done.stderr.strip().splitlines()[-1])
+    return [float(x) for x in done.stdout.split()]
+
+
+def first_calls(name: str) -> Iterator[Row]:
+    """Three inputs, depth 3, all tensors that exist: with empty caches, then with full ones; f.error; a warm flow."""
+    with tempfile.TemporaryDirectory() as folder:
+        for state in ("empty", "full"):
+            first, error, warm = _process(FIRST, name, NUMERIC_CACHE_DIR=folder)
+            row = {"what": f"first call, N = 3, depth 3: {name}, {state} caches", "first_cpu": first, "warm_cpu": warm}
+            yield row | {"f_error_cpu": error, "f_error_allowed": 2 * warm + 1}
+
+
+def formula() -> Iterator[Row]:
+    """Generating code for a formula, SymPy imported: CPU seconds of the first time, and of the second in a process."""
+    with tempfile.TemporaryDirectory() as folder:
+        first, second = _process(FORMULA, DERIVE_CACHE_DIR=folder)
+    yield {"what": "formula tanh(11 z/10) + z/7: generation", "first_cpu": first, "warm_cpu": second}
+
+
+def timed(function: Callable[[], Any], repeats: int) -> tuple[float, float]:
+    """(first call, best of the others), seconds."""
+    seconds = []
+    for _ in range(repeats + 1):
+        start = time.perf_counter()
+        jax.block_until_ready(function())
+        seconds.append(time.perf_counter() - start)
+    return seconds[0], min(seconds[1:])
+
+
+def over_tanh(name: str, tanh: Row) -> Iterator[Row]:
+    """All tensors of 16 inputs through ten hidden layers, over tanh's time in the same run."""
+    X = np.random.default_rng(1).normal(size=(16, 64))
+    settings = {"C_b": 0.0, "C_W": 1.0, "lambda_b": 1, "lambda_W": 1, "tolerance": tanh["tolerance"], "layers": "last"}
+    first, seconds = timed(lambda: flow(name, X, 11, 64, **settings).U, 1)
+    row = {"what": f"all 15: {name}, N = 16, 10 hidden", "first": first, "seconds": seconds}
+    yield row | {"tolerance": tanh["tolerance"], "over_tanh": seconds / tanh["seconds"]}
+
+
+def nested(name: str) -> Iterator[Row]:
+    """Four different inputs of a kinked activation, all components, 1e-8: milliseconds a quadruple."""
+    functions = load(name).FUNCTIONS
+    size, patterns = 6, ((0, 0, 0, 0), (0, 0, 1, 1), (1, 1, 1, 1)) if name == "selu" else PATTERNS
+    X = np.random.default_rng(1).normal(size=(size, 64))
+    K = X @ X.T / 64
+    quadruples = sorted_quadruples(size)
+    members = np.flatnonzero((np.diff(quadruples, axis=1) > 0).all(axis=1))
+    components = arrangements(patterns)
+    start = time.perf_counter()
+    buckets, _ = plan_nested(functions, K[None], patterns, members, 1e-8, False)
+    planning = time.perf_counter() - start
+
+    @jax.jit
+    def every(K: jax.Array) -> jax.Array:
+        out = jnp.zeros((len(quadruples), len(components)), K.dtype)
+        for bucket in buckets:
+            out = fill_nested(functions, components, bucket, K, out)
+        return out
+
+    first, seconds = timed(lambda: every(jnp.asarray(K)), 2)
+    row = {"what": f"nested quadrature: {name}, four inputs", "first": planning + first, "seconds": seconds}
+    yield row | {"ms_a_quadruple": 1e3 * seconds / len(members)}
+
+
+def blocks(name: str, size: int, thousand: float) -> Iterator[Row]:
+    """K and Theta of many inputs in blocks of a gigabyte, ten hidden layers; all pairs, then 1000 against them."""
+    X = np.random.default_rng(0).normal(size=(size, 64))
+    network = {"C_b": 0.01, "C_W": 1.44, "lambda_b": 0.01, "lambda_W": 1.44, "memory": 1e9, "progress": False}
+
+    def run(rows: np.ndarray, against: np.ndarray | None) -> float:
+        start, total = time.perf_counter(), 0.0
+        for block in kernel_blocks(name, rows, 11, against=against, **network):
+            total += float(block.Theta[0, -1])
+        assert np.isfinite(total)
+        return time.perf_counter() - start
+
+    seconds = run(X, None)
+    row = {"what": f"K, Theta: {name}, N = {size} in blocks", "seconds": seconds}
+    yield row | {"over_N_squared": seconds / (thousand * (size / 1000) ** 2)}
+    yield {"what": f"K, Theta: {name}, 1000 against {size} in blocks", "seconds": run(X[:1000] + 1.0, X)}
+
+
+def rows(quick: bool, tanh: Row, thousand: float, late: Callable[[], bool]) -> list[Row]:
+    """All of them, as long as there is time; what was left out or failed is said in its row."""
+    jobs: list[tuple[str, Callable[[], Iterator[Row]]]] = [
+        (f"over tanh: {n}", lambda n=n: over_tanh(n, tanh)) for n in ("swish", "softplus", "mish")
+    ]
+    jobs += [("formula", formula)]
+    jobs += [(f"first call: {n}", lambda n=n: first_calls(n)) for n in BUILT_IN]
+    jobs += [(f"nested: {n}", lambda n=n: nested(n)) for n in ("elu", "softsign")]
+    jobs += [("blocks", lambda: blocks("erf", 2000 if quick else 10_000, thousand))]
+    found: list[Row] = []
+    for what, job in jobs:
+        if late():
+            found.append({"what": what, "left_out": "no time was left"})
+            continue
+        try:
+            found += job()
+        except Exception as error:  # one row's failure is a row, not the end of the run
+            found.append({"what": what, "failed": f"{type(error).__name__}: {error}"})
+        print(json.dumps(found[-1]), flush=True)
+    return found
