@@ -190,8 +190,8 @@ def relative(estimate: Mapping[str, np.ndarray], error: Mapping[str, np.ndarray]
 
 
 def chosen_batch(inputs: int, outputs: int) -> int:
-    """Draws in a batch: a few arrays of (draws, outputs, inputs) stay within some hundred megabytes."""
-    return int(np.clip(2_000_000 // max(inputs * outputs, 1), 16, 512))
+    """Draws in a batch: a few arrays of (draws, outputs, inputs) stay within a hundred megabytes."""
+    return int(np.clip(500_000 // max(inputs * outputs, 1), 16, 512))
 
 
 def known_devices(devices: Sequence[jax.Device] | None) -> list[jax.Device | None]:

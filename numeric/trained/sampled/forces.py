@@ -125,7 +125,7 @@ def draw(theory: Theory, key: Array, count: int) -> tuple[Draw, Array]:
     modes, y = z @ theory.U, theory.y[None]
     errors = jnp.stack([modes - y, -modes - y], axis=1)
     shift = jax.random.randint(next(keys), (count, 1), 0, outputs)
-    order = (jnp.arange(outputs) + shift) % outputs
+    order = (jnp.arange(outputs)[None, :] + shift) % outputs
     mixed = outputs**0.5 * jnp.take_along_axis(errors, order[:, None, :, None], axis=2)
     return Draw(sources, above, errors, mixed), z
 
