@@ -61,9 +61,9 @@ def controls_of(theory: Theory, ahead: np.ndarray, vectors: np.ndarray, parts: i
                 if sum((*piece.left, *piece.right)) % 2 == 0:
                     which.append((layer, kind, number))
                     means.append(_mean(piece, theory, layer, ahead, vectors))
-    kind = theory.U.dtype
+    dtype = theory.U.dtype
     unused = jnp.zeros((parts, len(which)), jnp.float64)
-    return Controls(tuple(which), jnp.asarray(vectors, kind), jnp.asarray(np.stack(means), kind), unused)
+    return Controls(tuple(which), jnp.asarray(vectors, dtype), jnp.asarray(np.stack(means), dtype), unused)
 
 
 def _mean(piece: Piece, theory: Theory, layer: int, ahead: np.ndarray, vectors: np.ndarray) -> np.ndarray:

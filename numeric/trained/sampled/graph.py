@@ -116,11 +116,11 @@ def contract(
         inside = {label}.union(*(labels for _, labels in factors))
         bound = [factor for factor in factors if rows is not None and rows.carrier in factor[1]]
         free = [factor for factor in factors if not any(factor is other for other in bound)]
-        value = _product([own for own, _ in free])
-        if rows is not None and value is not None and rows.closed(set().union(*(labels for _, labels in free))):
-            value = jnp.mean(value, axis=rows.axis, keepdims=True)
-        value = _product([x for x in (value, *(own for own, _ in bound)) if x is not None])
-        return ones if value is None else value, inside
+        shared = _product([vector for vector, _ in free])
+        if rows is not None and shared is not None and rows.closed(set().union(*(labels for _, labels in free))):
+            shared = jnp.mean(shared, axis=rows.axis, keepdims=True)
+        every = _product([*([] if shared is None else [shared]), *(vector for vector, _ in bound)])
+        return ones if every is None else every, inside
 
     total, _ = gather(root, None)
     for label in range(len(vectors)):
