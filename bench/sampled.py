@@ -27,7 +27,7 @@ from numeric.contributions import Contraction
 from numeric.generated.training import MEAN
 from numeric.trained.sampled.estimate import TOTAL, Sampler, Sums
 from numeric.trained.sampled.forces import Forces, _with_loose, draw
-from numeric.trained.sampled.graph import Edge, matrix_edge
+from numeric.trained.sampled.graph import Edge, Rows
 from numeric.trained.sampled.objects import Made
 
 WIDTH, TESTS = 100, 100
@@ -36,8 +36,10 @@ WIDTH, TESTS = 100, 100
 class PlainForces(Forces):
     """Every neuron above is drawn for both pairs: no exact averages."""
 
-    def _at(self, layer: int, own: Contraction, vectors: list, joined: list[Edge], root: int) -> jax.Array:
-        edges = [matrix_edge(*link, self.theory.layers[layer].Theta) for link in own.links] + list(joined)
+    def _at(
+        self, layer: int, own: Contraction, vectors: list, joined: list[Edge], root: int, rows: Rows | None = None
+    ) -> jax.Array:
+        edges = [self.link(layer, *labels) for labels in own.links] + list(joined)
         loose = [list(self.drawn(layer, kind, k)) for k, kind in enumerate(own.kinds)]
         if own.centered:
             for pieces, kind in zip(loose, own.kinds):

@@ -66,7 +66,7 @@ def _size(p: SampledPrediction, ridge: float) -> float:
     shifted = replace(
         p.kernel, modes=TrainingModes(modes.h + ridge, modes.U, modes.dropped), ridge=p.kernel.ridge + ridge
     )
-    sampler = p.sampler(None, shifted)
+    sampler = p.sampler(None, shifted, controlled=False)
     sums = Sums(sampler.program.count)
     for number in range(FEW):
         sums.add(number, tuple(np.asarray(x) for x in sampler.launch(number)))  # type: ignore[arg-type]

@@ -7,8 +7,8 @@ numbers: devices, processes and interruptions change when a batch is computed, n
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from typing import Any
 
 import jax
@@ -17,17 +17,22 @@ import numpy as np
 
 from numeric.generated.training import MEAN
 from numeric.trained.sampled.clock import Clock
-from numeric.trained.sampled.forces import Forces, Theory, draw
-from numeric.trained.sampled.times import Moment
+from numeric.trained.sampled.controls import Controls, Moments, fitted, moments
+from numeric.trained.sampled.forces import Draw, Forces, Theory, draw
+from numeric.trained.sampled.times import Moment, Weight
 
 Array = jax.Array
+FIRST_PILOT = 2**30
+"""The number of the first batch that control variates are fitted on, beyond those of any run."""
+PILOT, PILOT_DRAWS = 2, 128
+"""At least so many batches and draws for that."""
 TOTAL = "mean"
 """The name of the sum of all sampled parts."""
 
 
 @partial(
     jax.tree_util.register_dataclass,
-    data_fields=["theory", "ahead", "response"],
+    data_fields=["theory", "ahead", "response", "controls"],
     meta_fields=["count"],
 )
 @dataclass(frozen=True)
@@ -35,23 +40,51 @@ class Program:
     """What one batch is computed with.
 
     `ahead` (tests, inputs) takes forces to the trained outputs of test inputs as if they had been there from the start;
-    `response` (tests, modes) is Θ of the test inputs with the training modes, for forces that come later.
+    `response` (tests, modes) is Θ of the test inputs with the training modes, for forces that come later. `controls`
+    are control variates, if any.
     """
 
     theory: Theory
     ahead: Array
     response: Array
     count: int
+    controls: Controls | None = None
 
 
-Packed = list[tuple[Any, list[Any]]]
+@partial(jax.tree_util.register_dataclass, data_fields=["numbers", "table"], meta_fields=["places"])
+@dataclass(frozen=True)
+class Packed:
+    """Weights of the contributions: numbers and factors on modes. Equal factors are one array: work is shared."""
+
+    numbers: tuple[Any, ...]
+    table: tuple[Any, ...]
+    places: tuple[tuple[int, ...], ...]
+
+    def __getitem__(self, k: int) -> tuple[Any, list[Any]]:
+        return self.numbers[k], [self.table[place] for place in self.places[k]]
 
 
-@jax.jit
-def _batch(program: Program, key: Array, weights: Packed, late: tuple | None) -> tuple[Array, Array]:
-    """Sums over a batch of what the parts do to the test outputs, and of their squares: (parts + 1, outputs, tests)."""
+def packed(weights: Sequence[Weight], kind: np.dtype) -> Packed:
+    """Weights in single or double precision; factors that are one array stay one."""
+    table: list[np.ndarray] = []
+    places = []
+    for weight in weights:
+        own = []
+        for factor in weight.factors.values():
+            found = next((k for k, other in enumerate(table) if other is factor), None)
+            if found is None:
+                found = len(table)
+                table.append(factor)
+            own.append(found)
+        places.append(tuple(own))
+    return Packed(
+        tuple(weight.number.astype(kind) for weight in weights), tuple(f.astype(kind) for f in table), tuple(places)
+    )
+
+
+def _parts(program: Program, drawn: Draw, weights: Packed, late: tuple | None) -> Array:
+    """What the parts and all of them together do to the test outputs in each draw: (parts + 1, S, outputs, tests)."""
     theory = program.theory
-    drawn, _ = draw(theory, key, program.count)
     forces = Forces(theory, drawn)
     parts: dict[str, Array] = {}
     for k, c in enumerate(MEAN):
@@ -61,8 +94,22 @@ def _batch(program: Program, key: Array, weights: Packed, late: tuple | None) ->
             gap = (now - forces.force(c, late[0][k])) @ theory.U
             moved = moved + (gap * late[1][:, None, :]) @ program.response.T
         parts[c.part] = parts[c.part] + moved if c.part in parts else moved
-    every = jnp.stack([*parts.values(), sum(parts.values())]).astype(jnp.float64)
-    return jnp.sum(every, axis=1), jnp.sum(every**2, axis=1)
+    return jnp.stack([*parts.values(), sum(parts.values())]).astype(jnp.float64)
+
+
+@jax.jit
+def _batch(program: Program, key: Array, weights: Packed, late: tuple | None) -> tuple[Array, Array, Moments]:
+    """Sums over a batch of what the parts do to the test outputs, and of their squares: (parts + 1, outputs, tests).
+
+    Besides, what control variates are fitted to (one program for both is compiled once).
+    """
+    drawn, _ = draw(program.theory, key, program.count)
+    every = _parts(program, drawn, weights, late)
+    known: Moments = {}
+    if program.controls is not None:
+        values = program.controls.values(program.theory, drawn, program.ahead)
+        known, every = moments(every, values), program.controls.taken(every, values)
+    return jnp.sum(every, axis=1), jnp.sum(every**2, axis=1), known
 
 
 def part_names() -> tuple[str, ...]:
@@ -105,10 +152,21 @@ class Sampler:
         weights, late = self._weights(number)
         key = jax.random.fold_in(jax.random.key(self.seed), number)
         with jax.default_device(device):
-            return _batch(self._program(device), key, weights, late)
+            return _batch(self._program(device), key, weights, late)[:2]
+
+    @cached_property
+    def _fitted(self) -> Program:
+        """The program with its controls fitted on draws that no batch has."""
+        if self.program.controls is None:
+            return self.program
+        found = []
+        for number in range(FIRST_PILOT, FIRST_PILOT + max(PILOT, -(-PILOT_DRAWS // self.program.count))):
+            key = jax.random.fold_in(jax.random.key(self.seed), number)
+            found.append(_batch(self.program, key, *self._weights(number))[2])
+        return replace(self.program, controls=fitted(self.program.controls, found))
 
     def _program(self, device: jax.Device | None) -> Program:
-        return self.program if device is None else jax.device_put(self.program, device)
+        return self._fitted if device is None else jax.device_put(self._fitted, device)
 
     def _weights(self, number: int) -> tuple[Packed, tuple[Packed, np.ndarray] | None]:
         random = np.random.default_rng((self.seed, number))
@@ -121,11 +179,7 @@ class Sampler:
         return weights, (self._packed(then, kind), kernel.astype(kind))
 
     def _packed(self, now: Moment, kind: np.dtype) -> Packed:
-        found: Packed = []
-        for c in MEAN:
-            weight = self.clock.weight(c.weight, now)
-            found.append((weight.number.astype(kind), [f.astype(kind) for f in weight.factors.values()]))
-        return found
+        return packed([self.clock.weight(c.weight, now) for c in MEAN], kind)
 
 
 def relative(estimate: Mapping[str, np.ndarray], error: Mapping[str, np.ndarray], known: np.ndarray) -> float:
@@ -136,8 +190,8 @@ def relative(estimate: Mapping[str, np.ndarray], error: Mapping[str, np.ndarray]
 
 
 def chosen_batch(inputs: int, outputs: int) -> int:
-    """Draws in a batch: a few arrays of (draws, outputs, inputs) stay within some hundred megabytes."""
-    return int(np.clip(2_000_000 // max(inputs * outputs, 1), 16, 512))
+    """Draws in a batch: a few arrays of (draws, outputs, inputs) stay within a hundred megabytes."""
+    return int(np.clip(500_000 // max(inputs * outputs, 1), 16, 512))
 
 
 def known_devices(devices: Sequence[jax.Device] | None) -> list[jax.Device | None]:

@@ -8,7 +8,7 @@ that a neuron can sit in. The mean over draws is the exact contraction. Arrays: 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import jax
@@ -17,7 +17,7 @@ import jax.numpy as jnp
 from numeric.contributions import Contraction, Contribution, Pairing
 from numeric.generated.adjoint import CONTRACTIONS, MOMENTS
 from numeric.generated.training import CUMULANTS
-from numeric.trained.sampled.graph import Edge, acyclic, contract, matrix_edge, object_edge
+from numeric.trained.sampled.graph import Edge, Rows, acyclic, contract, factor_edge, matrix_edge, object_edge
 from numeric.trained.sampled.objects import (
     Activities,
     HiddenLayer,
@@ -39,7 +39,7 @@ Placed = tuple[float, dict[int, Array], dict[tuple[int, int], Array]]
 
 @partial(
     jax.tree_util.register_dataclass,
-    data_fields=["layers", "factors", "initial", "U", "y", "pieces", "means"],
+    data_fields=["layers", "factors", "initial", "U", "y", "pieces", "means", "thin"],
     meta_fields=["derivatives", "shares"],
 )
 @dataclass(frozen=True)
@@ -48,7 +48,8 @@ class Theory:
 
     `initial` is such a factor of the outputs' kernel, `U` is (inputs, modes), zero on test inputs; `y` (outputs,
     modes); `shares` are n_{L-1} / n_l. `pieces` are the exact pieces of every kind of pair for a neuron of each hidden
-    layer, `means` the means of those objects that enter by their covariance.
+    layer, `means` the means of those objects that enter by their covariance. `thin` is a factor of the first
+    layer's NTK with few columns (None: it has as many as rows).
     """
 
     derivatives: Callable[[Array, int], Array]
@@ -60,6 +61,7 @@ class Theory:
     y: Array
     pieces: tuple[dict[str, tuple[Piece, ...]], ...]
     means: tuple[dict[str, Array], ...]
+    thin: Array | None = None
 
 
 def objects_of(
@@ -78,7 +80,8 @@ def mean_object(pieces: Sequence[Piece], layer: HiddenLayer) -> Array:
     total = jnp.zeros_like(layer.K)
     for piece in pieces:
         orders = (*piece.left, *piece.right)
-        average = layer.brackets[orders[0], orders[1]]
+        known = (orders[0], orders[1]) in layer.brackets
+        average = layer.brackets[orders[0], orders[1]] if known else layer.brackets[orders[1], orders[0]].T
         if not piece.right or not piece.left:
             own = jnp.diagonal(average)
             average = own[:, None] if piece.left else own[None, :]
@@ -90,8 +93,10 @@ def mean_object(pieces: Sequence[Piece], layer: HiddenLayer) -> Array:
 class Draw:
     """Drawn neurons: of each hidden layer as a source, and for each source one of every layer above, twice.
 
-    `errors` are initial errors ±z - y in the modes, z drawn for each output: (S, 2, outputs, M); `mixed` their sum over
-    the outputs with random signs, (S, 2, 1, M): the mean of mixed ⊗ mixed is the sum over outputs of errors ⊗ errors.
+    `errors` are initial errors ±z - y in the modes, z drawn for each output: (S, 2, outputs, M); `mixed` are they in an
+    order that a random number shifts, times the root of their number: the mean of mixed ⊗ mixed in a row is the sum
+    over outputs of errors ⊗ errors, and so is its mean over the rows, draw by draw. Neurons above are drawn for each
+    row.
     """
 
     sources: Sequence[Activities]
@@ -105,22 +110,24 @@ def draw(theory: Theory, key: Array, count: int) -> tuple[Draw, Array]:
     kind = theory.U.dtype
     keys = iter(jax.random.split(key, 2 + len(theory.layers) * (2 * len(theory.layers) + 1)))
 
-    def neurons(layer: int) -> Activities:
-        noise = jax.random.normal(next(keys), (count, 1, 1, len(theory.U)), jnp.float32).astype(kind)
+    def neurons(layer: int, rows: int = 1) -> Activities:
+        noise = jax.random.normal(next(keys), (count, 1, rows, len(theory.U)), jnp.float32).astype(kind)
         return activities_of(theory.derivatives, noise @ theory.factors[layer].T)
 
+    outputs = len(theory.y)
     sources, above = [], []
     for k in range(len(theory.layers)):
         sources.append(neurons(k))
         up = range(k + 1, len(theory.layers))
-        above.append(([neurons(m) for m in up], [neurons(m) for m in up]))
-    outputs = len(theory.y)
+        above.append(([neurons(m, outputs) for m in up], [neurons(m, outputs) for m in up]))
     noise = jax.random.normal(next(keys), (count, outputs, theory.initial.shape[1]), jnp.float32).astype(kind)
     z = noise @ theory.initial.T
-    signs = jax.random.rademacher(next(keys), (count, 1, outputs, 1), kind)
     modes, y = z @ theory.U, theory.y[None]
     errors = jnp.stack([modes - y, -modes - y], axis=1)
-    return Draw(sources, above, errors, jnp.sum(signs * errors, axis=2, keepdims=True)), z
+    shift = jax.random.randint(next(keys), (count, 1), 0, outputs)
+    order = (jnp.arange(outputs)[None, :] + shift) % outputs
+    mixed = outputs**0.5 * jnp.take_along_axis(errors, order[:, None, :, None], axis=2)
+    return Draw(sources, above, errors, mixed), z
 
 
 class Forces:
@@ -156,7 +163,9 @@ class Forces:
         for pairing in CUMULANTS[c.product]:
             carrier = c.internal.index(partner(pairing.pairs, c.external[0]))
             for scale, vectors, bridges in self._moment(c, carrier, factors, linear):
-                value = scale * self.tensor(pairing, c, vectors, bridges, c.external[0])
+                value = scale * self.tensor(
+                    pairing, c, vectors, bridges, c.external[0], self._rows(pairing, c, carrier, vectors)
+                )
                 total = value if total is None else total + value
         assert total is not None
         return number[:, None, None, None] * total
@@ -177,6 +186,13 @@ class Forces:
             bridges = {pair: self.factor(c, pair, factors) for pair in term.deltas}
             yield term.sign * len(self.theory.y) ** term.loops, vectors, bridges
 
+    def _rows(self, pairing: Pairing, c: Contribution, carrier: int, vectors: Mapping[int, Array]) -> Rows:
+        """Which vectors of a contraction are drawn anew for each output: all errors but that of the output itself."""
+        labels = {slot: pairing.order.index(c.internal[slot]) for slot in vectors}
+        if len(labels) == 1:
+            return Rows(next(iter(labels.values())), ())
+        return Rows(labels.pop(carrier), (frozenset(labels.values()),))
+
     def factor(self, c: Contribution, slots: Sequence[int], factors: Sequence[Array]) -> Array:
         """The weight's factors on the modes of these slots: (S, 1, 1, M)."""
         own = [factors[c.modes.index(slot)] for slot in slots if slot in c.modes]
@@ -195,11 +211,13 @@ class Forces:
         vectors: Mapping[int, Array],
         bridges: Mapping[tuple[int, int], Array],
         open_slot: int,
+        rows: Rows | None = None,
         outside: Array | None = None,
     ) -> Array:
         """One tensor with vectors on internal slots, functions of the training NTK between them; by all hidden layers.
 
-        One external slot stays open; `outside` is a vector on the first, if that is another one.
+        One external slot stays open; `outside` is a vector on the first, if that is another one. `rows` says which
+        vectors are drawn for each output, without it none are averaged over outputs.
         """
         axis = {slot: pairing.order.index(slot) for slot in range(4)}
         placed: list[Array | None] = [None] * 4
@@ -214,7 +232,7 @@ class Forces:
         root = axis[open_slot]
         total: Array | None = None
         for layer, share in enumerate(self.theory.shares):
-            value = share * self._at(layer, CONTRACTIONS[pairing.tensor], placed, joined, root)
+            value = share * self._at(layer, CONTRACTIONS[pairing.tensor], placed, joined, root, rows)
             total = value if total is None else total + value
         assert total is not None
         return total
@@ -223,11 +241,24 @@ class Forces:
         U = self.theory.U
         return lambda v: ((v @ U) * factor) @ U.T
 
+    def link(self, layer: int, first: int, second: int) -> Edge:
+        """The NTK of a hidden layer between two labels; of the first one by the inputs where they are few numbers."""
+        thin = self.theory.thin
+        if layer or thin is None:
+            return matrix_edge(first, second, self.theory.layers[layer].Theta)
+        return factor_edge(first, second, thin)
+
     def _at(
-        self, layer: int, own: Contraction, vectors: Sequence[Array | None], joined: Sequence[Edge], root: int
+        self,
+        layer: int,
+        own: Contraction,
+        vectors: Sequence[Array | None],
+        joined: Sequence[Edge],
+        root: int,
+        rows: Rows | None = None,
     ) -> Array:
         """The share of neurons of one hidden layer."""
-        edges = [matrix_edge(*link, self.theory.layers[layer].Theta) for link in own.links] + list(joined)
+        edges = [self.link(layer, *labels) for labels in own.links] + list(joined)
         fixed = [(edge.first, edge.second) for edge in edges]
         exact = [list(self._exact[layer][kind]) for kind in own.kinds]
         if own.centered:
@@ -240,7 +271,7 @@ class Forces:
             whole = [object_edge(axes, pieces) for axes, pieces, w in zip(own.axes, exact, as_edge) if w]
             loose = [self.drawn(layer, kind, k) for k, kind in enumerate(own.kinds) if not as_edge[k]]
             places = [axes for axes, w in zip(own.axes, as_edge) if not w]
-            return _with_loose(vectors, [*edges, *whole], places, loose, root, self.ones)
+            return _with_loose(vectors, [*edges, *whole], places, loose, root, self.ones, rows)
         raise AssertionError("links close a cycle")
 
 
@@ -251,10 +282,13 @@ def _with_loose(
     loose: Sequence[Sequence[Made]],
     root: int,
     ones: Array,
+    rows: Rows | None = None,
 ) -> Array:
     """Σ over the pieces of the pairs that are no edges; their vectors join those of the labels."""
     if not loose:
-        return contract(vectors, edges, root, ones)
+        return contract(vectors, edges, root, ones, rows)
+    if rows is not None:
+        rows = replace(rows, groups=(*rows.groups, frozenset(places[0])))
     total: Array | None = None
     for piece in loose[0]:
         own, more = list(vectors), list(edges)
@@ -264,7 +298,7 @@ def _with_loose(
                 own[label] = vector if before is None else before * vector
         if piece.matrix is not None:
             more.append(matrix_edge(*places[0], piece.matrix))
-        value = _with_loose(own, more, places[1:], loose[1:], root, ones)
+        value = _with_loose(own, more, places[1:], loose[1:], root, ones, rows)
         total = value if total is None else total + value
     assert total is not None
     return total

@@ -27,8 +27,31 @@ class Edge:
     backward: Callable[[Array], Array]
 
 
+@dataclass(frozen=True)
+class Rows:
+    """An axis along which vectors are drawn anew: groups of labels drawn together, and the label whose rows are given.
+
+    Rows of the carrier are different questions (outputs) and stay apart. The others are independent draws of the same
+    thing: once all labels of a group have been multiplied their mean over the rows can be taken, before it meets the
+    carrier, so that each output sees all draws.
+    """
+
+    carrier: int
+    groups: tuple[frozenset[int], ...]
+    axis: int = -2
+
+    def closed(self, labels: set[int]) -> bool:
+        met = [group & labels for group in self.groups]
+        return any(met) and all(not part or part == group for part, group in zip(met, self.groups))
+
+
 def matrix_edge(first: int, second: int, matrix: Array) -> Edge:
     return Edge(first, second, lambda v: v @ matrix, lambda v: v @ matrix.T)
+
+
+def factor_edge(first: int, second: int, factor: Array) -> Edge:
+    """The matrix factor factorᵀ, for factors of few columns."""
+    return Edge(first, second, *(lambda v: (v @ factor) @ factor.T,) * 2)
 
 
 def object_edge(axes: tuple[int, int], pieces: Sequence[Made]) -> Edge:
@@ -62,25 +85,52 @@ def acyclic(edges: Sequence[tuple[int, int]]) -> bool:
     return True
 
 
-def contract(vectors: Sequence[Array | None], edges: Sequence[Edge], root: int, ones: Array) -> Array:
-    """Σ over all labels but `root` of vectors and edges; `ones` has the size of the last axis."""
+def contract(
+    vectors: Sequence[Array | None],
+    edges: Sequence[Edge],
+    root: int,
+    ones: Array,
+    rows: Rows | None = None,
+) -> Array:
+    """Σ over all labels but `root` of vectors and edges; `ones` has the size of the last axis.
+
+    With `rows`, what is drawn anew for each row is averaged over them as soon as all of it has been multiplied.
+    """
     seen: set[int] = set()
 
-    def gather(label: int, above: Edge | None) -> Array:
+    def gather(label: int, above: Edge | None) -> tuple[Array, set[int]]:
         seen.add(label)
-        value = vectors[label]
+        factors: list[tuple[Array, set[int]]] = []
+        own = vectors[label]
+        if own is not None:
+            factors.append((own, {label}))
         for edge in edges:
             if edge is above or label not in (edge.first, edge.second):
                 continue
             if label == edge.second:
-                message = edge.forward(gather(edge.first, edge))
+                value, inside = gather(edge.first, edge)
+                factors.append((edge.forward(value), inside))
             else:
-                message = edge.backward(gather(edge.second, edge))
-            value = message if value is None else value * message
-        return ones if value is None else value
+                value, inside = gather(edge.second, edge)
+                factors.append((edge.backward(value), inside))
+        inside = {label}.union(*(labels for _, labels in factors))
+        bound = [factor for factor in factors if rows is not None and rows.carrier in factor[1]]
+        free = [factor for factor in factors if not any(factor is other for other in bound)]
+        shared = _product([vector for vector, _ in free])
+        if rows is not None and shared is not None and rows.closed(set().union(*(labels for _, labels in free))):
+            shared = jnp.mean(shared, axis=rows.axis, keepdims=True)
+        every = _product([*([] if shared is None else [shared]), *(vector for vector, _ in bound)])
+        return ones if every is None else every, inside
 
-    total = gather(root, None)
+    total, _ = gather(root, None)
     for label in range(len(vectors)):
         if label not in seen:
-            total = total * jnp.sum(gather(label, None), axis=-1, keepdims=True)
+            total = total * jnp.sum(gather(label, None)[0], axis=-1, keepdims=True)
+    return total
+
+
+def _product(values: Sequence[Array]) -> Array | None:
+    total: Array | None = None
+    for value in values:
+        total = value if total is None else total * value
     return total

@@ -27,6 +27,7 @@ from numeric.trained.infinite import KernelPrediction
 from numeric.trained.projectors import Projectors
 from numeric.trained.sampled.advice import advice
 from numeric.trained.sampled.clock import Clock
+from numeric.trained.sampled.controls import controls_of
 from numeric.trained.sampled.estimate import TOTAL, Program, Sampler, chosen_batch, known_devices, part_names
 from numeric.trained.sampled.run import Goal, Outcome, identity_of, run
 from numeric.trained.sampled.setting import refuse, theory_of
@@ -127,15 +128,23 @@ class SampledPrediction:
     def _times(self) -> list[float | None]:
         return [None] if self.time is None else [float(t) for t in np.ravel(self.time)]
 
-    def sampler(self, time: float | None, kernel: KernelPrediction | None = None) -> Sampler:
+    def sampler(self, time: float | None, kernel: KernelPrediction | None = None, controlled: bool = True) -> Sampler:
         """Batches at one time; another `kernel` has other modes of the same inputs (a ridge, say)."""
         own = kernel or self.kernel
         evolution = Evolution(self.algorithm, own.modes.h, own.ridge)
         ahead = own.evolution(self.algorithm, time, inputs=self.test)
         response = own.theta[np.ix_(self.test, own.train)] @ own.modes.U
         count = self.options.batch or chosen_batch(len(own.theta), len(self._theory.y))
-        program = Program(self._theory, jnp.asarray(ahead, self._dtype), jnp.asarray(response, self._dtype), count)
-        return Sampler(program, Clock(evolution, mixture(evolution), time), self.options.seed)
+        clock = Clock(evolution, mixture(evolution), time)
+        controls = None
+        if controlled:
+            learnt = clock.now(1, np.random.default_rng(0)).position * (
+                own.y.reshape(len(own.train), -1).T @ own.modes.U
+            )
+            vectors = learnt @ np.asarray(self._theory.U, dtype=float).T
+            controls = controls_of(self._theory, ahead, vectors, len(part_names()))
+        arrays = (jnp.asarray(ahead, self._dtype), jnp.asarray(response, self._dtype))
+        return Sampler(Program(self._theory, *arrays, count, controls), clock, self.options.seed)
 
     def _exact(self, time: float | None) -> FiniteWidth:
         """What is exact at order 1/n: the shares of H1 and G1."""
@@ -233,7 +242,7 @@ class SampledPrediction:
 
     def _spread_at(self, time: float | None, outcome: Outcome) -> tuple[np.ndarray, np.ndarray]:
         """n × the correction and its standard error, (n_L, N_test)."""
-        own = self.sampler(time)
+        own = self.sampler(time, controlled=False)
         program = SpreadProgram(own.program.theory, own.program.ahead, own.program.response, own.program.count)
         batches = SpreadSampler(program, own.clock, self.options.seed)
         sums = [batches.launch(number) for number in sorted(outcome.sums.batches)]

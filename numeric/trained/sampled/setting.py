@@ -19,9 +19,10 @@ from numeric.trained.sampled.objects import HIGHEST, HiddenLayer, needed_orders,
 
 
 def source_orders() -> set[tuple[int, int]]:
-    """The pair averages of sources that enter by their covariance, whatever the layers above make of them."""
-    reached = {kind for own in CONTRACTIONS.values() if own.centered for kind in own.kinds}
-    return {source.orders for kind in reached for source in PAIRS[kind].sources}
+    """The pair averages whose mean is known of a source: those that enter by their covariance, and controls."""
+    reached = {kind for own in CONTRACTIONS.values() for kind in own.kinds}
+    every = {source.orders for kind in reached for source in PAIRS[kind].sources}
+    return {orders for orders in every if sum(orders) % 2 == 0}
 
 
 def refuse(flow: Any) -> None:
@@ -33,6 +34,15 @@ def refuse(flow: Any) -> None:
         raise NumericError(f"The mean at order 1/n does not exist for {functions.name}, whose derivative jumps.")
     if flow.depth < 2:
         raise NumericError("A network without hidden layers has no corrections in 1/n.")
+
+
+def thin_factor(theta: np.ndarray) -> jax.Array | None:
+    """F with F Fᵀ = Θ of the first layer, which has at most as many columns as inputs have numbers, and one."""
+    values, vectors = np.linalg.eigh(theta)
+    kept = values > 1e-12 * values[-1]
+    if 3 * np.count_nonzero(kept) > len(theta):
+        return None
+    return jnp.asarray(vectors[:, kept] * np.sqrt(values[kept]))
 
 
 def theory_of(flow: Any, kernel: KernelPrediction, dtype: Any = jnp.float64) -> Theory:
@@ -65,5 +75,6 @@ def theory_of(flow: Any, kernel: KernelPrediction, dtype: Any = jnp.float64) -> 
         jnp.asarray(y),
         pieces,
         means,
+        thin_factor(np.asarray(layers[0].Theta)),
     )
     return jax.tree_util.tree_map(lambda x: jnp.asarray(x, dtype), theory)

@@ -120,7 +120,7 @@ def _crossed(forces: Forces, c: Contribution, weight: tuple[Array, Sequence[Arra
         else:
             scale, vectors = float(len(forces.theory.y)) if together else 1.0, {}
             bridges = {(0, 1): forces.factor(c, (0, 1), factors)}
-        value = scale * jnp.mean(forces.tensor(pairing, c, vectors, bridges, c.external[1], outside), axis=1)
+        value = scale * jnp.mean(forces.tensor(pairing, c, vectors, bridges, c.external[1], outside=outside), axis=1)
         total = value if total is None else total + value
     assert total is not None
     return number[:, None, None] * jnp.broadcast_to(total, (total.shape[0], len(forces.theory.y), total.shape[2]))

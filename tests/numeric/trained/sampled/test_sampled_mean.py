@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import jax
 import numpy as np
 import pytest
 
@@ -9,6 +10,7 @@ from numeric import flow, predict
 from numeric.errors import NumericError
 from numeric.trained import GradientDescent, GradientFlow, Momentum, Schedule, StochasticDescent, TwoStep
 from numeric.trained.sampled.estimate import Sampler
+from numeric.trained.sampled.forces import draw
 from numeric.trained.sampled.two_labels import first_order_kernels
 
 RATES = {"C_b": 0.1, "C_W": 1.2, "lambda_b": 0.3, "lambda_W": 1.0}
@@ -80,6 +82,17 @@ def test_first_order_kernels_on_two_labels(activation, depth):
         np.testing.assert_allclose(value, exact, atol=1e-10 * np.abs(exact).max())
 
 
+def test_controls_have_the_means_that_pair_averages_give(small):
+    """Every control variate on 4000 drawn neurons, in standard errors of its mean; none of them is constant."""
+    sampler = ask(small, dtype="float64").sampler(None)
+    program = sampler.program
+    drawn, _ = draw(program.theory, jax.random.key(5), 4000)
+    values = np.asarray(program.controls.values(program.theory, drawn, program.ahead))
+    error = values.std(axis=1, ddof=1) / np.sqrt(values.shape[1])
+    assert (error > 0).all() and len(values) >= 5
+    assert np.abs(values.mean(axis=1) / error).max() < 4
+
+
 def ask(small, **options):
     _, kernels, y, train = small
     defaults = {"relative_error": 1e-9, "seconds": 1e-3, "batch": 500}
@@ -94,9 +107,9 @@ def test_a_run_is_taken_up_where_it_was_left(small, tmp_path):
     assert second.samples > first.samples
     numbers = sorted(second.outcomes[0].sums.batches)
     assert numbers == list(range(len(numbers)))
-    fresh = ask(small)
+    fresh = ask(small).sampler(None)
     for number in numbers:
-        again = [np.asarray(x) for x in fresh.sampler(None).launch(number)]
+        again = [np.asarray(x) for x in fresh.launch(number)]
         for x, stored in zip(again, second.outcomes[0].sums.batches[number]):
             np.testing.assert_array_equal(x, stored)
     with pytest.raises(NumericError, match="another problem"):
