@@ -84,8 +84,8 @@ def initialization(
         )
     chosen = found.points[point]
     kind = chosen.universality_class
-    fixed = said("{} = {}", K_STAR, _short(chosen.K_star))
-    where = words("every K is a fixed point") if kind == SCALE_INVARIANT else fixed
+    any_norm = words("every K is a fixed point")
+    where = any_norm if kind == SCALE_INVARIANT else said("{} = {}", K_STAR, _short(chosen.K_star))
     notes = [
         said(
             "{} = {}, {} = {}: the critical point of {} ({}; class {}, {}), derived, not fitted.",
@@ -108,7 +108,7 @@ def initialization(
         why = words("any norm stays as it is") if kind == SCALE_INVARIANT else flows
         notes.append(said("Inputs: {} = {}; {}, but keep it the same for all inputs.", NORM, f"{norm:.6g}", why))
     elif math.isclose(norm, best, rel_tol=1e-9):
-        notes.append(said("Inputs: normalize them to {} = {}, which puts {} at {}.", NORM, f"{best:.6g}", K_1, fixed))
+        notes.append(said("Inputs: normalize them to {} = {}, which puts {} at {}.", NORM, f"{best:.6g}", K_1, where))
     else:
         factor = math.sqrt(best / norm) if norm > 0 else math.inf
         notes.append(
@@ -118,7 +118,7 @@ def initialization(
                 f"{norm:.6g}",
                 f"{factor:.6g}",
                 K_1,
-                fixed,
+                where,
                 NORM,
                 f"{best:.6g}",
             )
