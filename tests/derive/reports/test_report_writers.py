@@ -92,3 +92,18 @@ def test_ratios_are_fractions():
 
     assert Ratio("V", sp.S.One, 0, sp.S.One).formula.latex() == "\\frac{V}{n K^{2}}"
     assert Ratio("H1", sp.S.One, 0, sp.S.One).formula.latex() == "\\frac{H^{\\{1\\}}}{n \\Theta}"
+
+
+def test_only_a_last_column_of_formulas_takes_the_room():
+    """A table of numbers with four columns keeps them whole; exponents beside long coefficients are narrow."""
+    numbers = Table(("depth", "4", "16", "64"), (("C_b", "0.172922", "0.172922", "0.172922"),))
+    formulas = Table(("tensor", "p", "q", "coefficient"), (("R", "-2", "0", "-(lambda_W+2*lambda_b)**2/96"),))
+    for table, narrow in ((numbers, False), (formulas, True)):
+        document = Document("t", "", (Section("s", (table,)),))
+        assert ('class="columns"' in body(write_html(document))) == narrow
+
+
+def test_folded_steps_are_folded_on_the_site_too():
+    steps = Steps(said("{} & more", sp.Symbol("lambda_b")), (Text("inside"),), folded=True)
+    text = write_markdown(Document("t", "", (Section("s", (steps,)),)), "")
+    assert '<summary><span class="math">\\(\\lambda_b\\)</span> &amp; more</summary>\n\ninside\n\n</details>' in text
