@@ -24,7 +24,6 @@ SEVEN = ["V", "G1", "D", "F", "H1", "A", "B"]
 FAR = {"tanh-0.8-8": "B_1110 is 3.9 s.e. off at 35 blocks, by its width 64 alone: more blocks have to tell"}
 NOISY = {
     "tanh-1.0-8": "60 blocks: G1 2.3, H1 11.5 per cent; 320 blocks (8 CPU minutes) would do",
-    "gelu-1.0-8": "55 blocks: G1 2.03 per cent; 60 would do",
 }
 """What is open: the bars stay, and these cases fail until there are more samples."""
 WITH_DIFFERENTIALS = ["P", "Q", "R", "S", "T", "U"]
