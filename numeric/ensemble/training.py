@@ -41,8 +41,8 @@ def newton_tensors(
         blocks = ntk.reshape(len(ntk), outputs * len(train), -1)
         return jnp.asarray(np.stack([algorithm.newton(modes_of(block)) for block in blocks]))
     hyperparameters = (networks.C_b, networks.C_W, networks.lambda_b, networks.lambda_W)
-    given = (networks.activation, picked, networks.depth, 1, *map(list, hyperparameters))
-    f = flow(*given, tensors=["K", "Theta"], skip=networks.skip)
+    own = map(list, hyperparameters)
+    f = flow(networks.activation, picked, networks.depth, 1, *own, tensors=["K", "Theta"], skip=networks.skip)
     newton = algorithm.newton(modes_of(np.asarray(f.Theta), train))
     return jnp.asarray(np.kron(np.eye(outputs), newton))[None]
 

@@ -119,8 +119,8 @@ def media(
 
     `tick` hears of the share of the work that is done.
     """
-    host = tick is not None and on_host(X)
-    run = _host_kernels if host else _kernels if tick else kernels
+    few = tick is not None and on_host(X)
+    run: Callable[..., tuple[Array, Array]] = _host_kernels if few else _kernels if tick else kernels
     K, Theta = run(functions, plans[0], X, own)
     depth, size = K.shape[0], K.shape[1]
     products = skip_products(own["xi"])
@@ -132,13 +132,14 @@ def media(
             return jax.lax.map(partial(_unique, functions, plan, wanted), stack)
         found = []
         for kernel in stack:
-            compute = host_unique if host else _compiled_unique
+            compute = host_unique if few else _compiled_unique
             found.append(compute(functions, plan, np.asarray(kernel), wanted))
             tick(1 / max(steps, 1))
         return np.stack(found)
 
     xp: Any = jnp if tick is None else np
-    if host:
+    pairs: Any
+    if few:
         rows = [host_pairs(functions, plans[0], k, need.pairs) for k in np.asarray(hidden)]
         pairs = [np.stack([row[p] for row in rows]) for p in need.pairs]
     else:
@@ -240,8 +241,9 @@ _step = jax.jit(next_kernels, static_argnums=0)
 def _host_step(functions: Functions, plan: Plan, K: Array, Theta: Array, own: Values) -> tuple[Array, Array]:
     """`next_kernels` of a few inputs: the same formulas on NumPy arrays, and nothing to compile."""
     found = host_pairs(functions, plan, np.asarray(K), ((0, 0), (1, 1)))
-    here = {name: np.asarray(x) for name, x in own.items()}
-    s, t = views(found, 2), views({"K": np.asarray(K), "Theta": np.asarray(Theta)}, 2)
+    here: dict[str, Any] = {name: np.asarray(x) for name, x in own.items()}
+    below: dict[str, Any] = {"K": np.asarray(K), "Theta": np.asarray(Theta)}
+    s, t = views(found, 2), views(below, 2)
     return jnp.asarray(step_K(here, s, {}, t)), jnp.asarray(step_Theta(here, s, {}, t))
 
 
