@@ -268,10 +268,10 @@ Only a new sample says what share of all of them is killed, `make mutants MUTANT
 
 Changes that once passed all tests (a loss that ignores κ, and others) are tried by name, `tests/mutation/named.py`.
 
-mutmut and cosmic-ray were looked at first. mutmut 3.8 skips functions with decorators (`cached_property`, `cache`,
-`jax.jit`), which is where much of this code lives; cosmic-ray starts a process and imports JAX and SymPy anew for every
-mutant, some ten CPU seconds each, and chooses no tests. The runner here forks a warm process: a third of a second for a
-mutant that is killed at once.
+Why a runner of our own: mutmut 3.8, by its source, skips functions with decorators (`cached_property`, `cache`,
+`jax.jit`), which is where much of this code lives. cosmic-ray was not tried: a new process for every mutant has to
+import JAX and SymPy, some ten CPU seconds. The runner here forks a warm process: a third of a second for a mutant that
+is killed at once.
 
 ## The survivors, each with its reason
 
