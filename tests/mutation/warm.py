@@ -121,6 +121,9 @@ def _forget(names: set[str]) -> None:
     """Drop modules, import the packages among them again and give them back those of their parts that were kept."""
     for name in names:
         sys.modules.pop(name, None)
+        parent, _, part = name.rpartition(".")
+        if parent in sys.modules and part in vars(sys.modules[parent]):
+            delattr(sys.modules[parent], part)
     ours = {name: m for name, m in sys.modules.items() if name.split(".")[0] in PACKAGES}
     for name in sorted(names, key=len):
         if any(other.startswith(f"{name}.") for other in ours):

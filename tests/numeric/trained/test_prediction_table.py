@@ -8,6 +8,7 @@ from random_statistics import random_flow
 
 from numeric.errors import NumericError
 from numeric.trained import GradientDescent, GradientFlow, predict
+from numeric.trained.any_loss import LossPrediction, Starts
 
 TRAIN, TEST = [0, 2], [1, 3]
 Y = np.array([[1.0, -0.5], [0.3, 0.8]])
@@ -57,3 +58,28 @@ def test_refusals():
     with pytest.raises(NumericError, match="method is one of exact, sampled, auto, not 'fast'"):
         predict(random_flow(4), Y, TRAIN, method="fast")
     assert prediction(Y).has_finite_width
+
+
+def test_errors_and_controls_of_other_losses():
+    """Standard errors add in quadrature, the coefficient's divided by the width; controls need five times as many."""
+    mean = {"mean": np.array([1.0])}
+    p = LossPrediction(
+        4.0,
+        (0,),
+        mean,
+        {"mean": np.array([8.0])},
+        {},
+        {},
+        {"mean": np.array([3.0])},
+        {"mean": np.array([16.0])},
+        1.0,
+        (),
+    )
+    assert p.errors["mean"] == pytest.approx([5.0]) and p.mean == pytest.approx([3.0])
+    assert p.mean_infinite == pytest.approx([1.0])
+    with pytest.raises(NumericError, match="has no probabilities: it has mean"):
+        _ = p.probabilities
+    for pairs, columns in ((14, 1), (15, 4)):  # three quadratic polynomials of two numbers, and a constant
+        normal = np.random.default_rng(0).normal(size=(2 * pairs, 1, 2))
+        starts = Starts(normal, normal, np.full(2 * pairs, 1 / (2 * pairs)), True)
+        assert starts._controls.shape == (pairs, columns)
