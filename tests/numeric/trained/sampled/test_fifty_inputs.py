@@ -46,6 +46,17 @@ def judged(batches: int) -> tuple[np.ndarray, float]:
     return (mean - value) / both, float(np.sqrt(np.mean(both**2) / np.mean(value**2)))
 
 
+def test_the_stored_run_of_a_thousand_digits_adds_up():
+    """bench/digits-1000.json: its error is that of its draws, and 5 % is within twenty CPU minutes and 4 GB."""
+    run = json.loads((FOLDER.parents[2] / "bench" / "digits-1000.json").read_text())
+    share = run["standard_error_times_width"] / run["correction_times_width"]
+    assert np.isclose(share, run["relative_error"], rtol=0.01)
+    assert np.isclose(share * run["draws"] ** 0.5, run["error_of_a_draw_over_the_correction"], rtol=0.01)
+    needed = run["draws"] * (share / 0.05) ** 2
+    assert np.isclose(needed, run["draws_to_5_percent_extrapolated"], rtol=0.01)
+    assert run["cpu_seconds"] * needed / run["draws"] < 1200 and run["peak_gigabytes"] < 4
+
+
 def test_networks_of_growing_width_agree():
     """What is stored: n × the shift hardly depends on n, as it must where order 1/n is meant to be judged."""
     runs = stored()["runs"]
