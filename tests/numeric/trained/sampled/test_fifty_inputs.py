@@ -9,40 +9,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from numeric import flow, predict
-from numeric.trained import GradientDescent
-
 FOLDER = Path(__file__).parents[3] / "data" / "trained"
-INTERACTION = ("dNTK", "ddNTK-I", "ddNTK-II")
 
 
 def stored():
     return json.loads((FOLDER / "fifty.json").read_text())
 
 
-def sampled(batches: int) -> tuple[np.ndarray, np.ndarray]:
-    """n × what dNTK and ddNTKs do to the test outputs, (tests, outputs), and its standard error over batches."""
-    sys.path.insert(0, str(FOLDER))
-    import make_fifty as setting
-
-    X, y = setting.data()
-    f = flow("tanh", X, 3, 96, **setting.HYPERPARAMETERS, tensors="Theta")
-    algorithm, train = GradientDescent(setting.ETA), range(setting.TRAIN)
-    p = predict(f, y, train, algorithm, time=setting.STEPS, method="sampled", batch=128)
-    sampler = p.sampler(float(setting.STEPS))
-    from numeric.trained.sampled.estimate import part_names
-
-    rows = [part_names().index(name) for name in INTERACTION]
-    found = np.stack([np.asarray(sampler.launch(k)[0])[rows].sum(axis=0).T / 128 for k in range(batches)])
-    return found.mean(axis=0), found.std(axis=0, ddof=1) / np.sqrt(batches)
-
-
-def judged(batches: int) -> tuple[np.ndarray, float]:
-    """Differences to the widest networks in standard errors, and the standard error over the size of what is judged."""
-    widest = max(stored()["runs"], key=lambda own: own["width"])
-    value, error = np.array(widest["value"]), np.array(widest["error"])
-    mean, noise = sampled(batches)
-    both = np.hypot(error, noise)
+def pulls(mean: np.ndarray, noise: np.ndarray) -> tuple[np.ndarray, float]:
+    """Differences to the networks (all widths, weighted) in standard errors, and those over the size of the shift."""
+    runs = stored()["runs"]
+    weights = np.array([np.square(run["error"]) ** -1 for run in runs])
+    value = np.sum(weights * [run["value"] for run in runs], axis=0) / weights.sum(axis=0)
+    both = np.sqrt(1 / weights.sum(axis=0) + noise**2)
     return (mean - value) / both, float(np.sqrt(np.mean(both**2) / np.mean(value**2)))
 
 
@@ -67,9 +46,21 @@ def test_networks_of_growing_width_agree():
     assert np.sqrt(np.mean((gap / np.hypot(first["error"], last["error"])) ** 2)) < 2
 
 
-@pytest.mark.slow
-def test_sampled_corrections_are_those_of_real_networks():
-    pulls, share = judged(60)
-    print(pulls, share)
+def test_the_sampled_theory_is_what_real_networks_do():
+    theory = stored()["sampled"]
+    found, share = pulls(np.array(theory["mean"]), np.array(theory["error"]))
     assert share < 0.3
-    assert np.abs(pulls).max() < 4 and np.sqrt(np.mean(pulls**2)) < 1.6
+    assert np.abs(found).max() < 3 and np.sqrt(np.mean(found**2)) < 1.5
+    halved, _ = pulls(np.array(theory["mean"]) / 3, np.array(theory["error"]))
+    assert np.sqrt(np.mean(halved**2)) > 1.5  # the networks would see a third of it
+
+
+@pytest.mark.slow
+def test_the_stored_theory_is_made_again():
+    sys.path.insert(0, str(FOLDER))
+    import make_fifty
+
+    mean, error = make_fifty.sampled(60, 1000)
+    theory = stored()["sampled"]
+    found = (mean - theory["mean"]) / np.hypot(error, theory["error"])
+    assert np.abs(found).max() < 4 and np.sqrt(np.mean(found**2)) < 1.8
