@@ -23,6 +23,7 @@ import click
 from derive.cli.limits import say_when_long, whole_question
 from derive.cli.output import shown
 from derive.errors import DeriveError
+from effective_theory.interrupts import when_accepted
 
 PATIENCE = 5.0
 """Seconds after which a stopped command that is deep inside compiled code is ended from outside."""
@@ -148,6 +149,8 @@ class _Stop:
     def __init__(self) -> None:
         self.done = threading.Event()
         self.asked: int | None = None
+        self.heard = threading.Event()
+        when_accepted(self.accepted)
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGINT, self.ask)
             signal.signal(signal.SIGTERM, self.ask)
@@ -162,14 +165,19 @@ class _Stop:
         if self.done.is_set():
             return
         if self.asked is None:
-            self.asked = number
-            threading.Thread(target=self.insist, daemon=True).start()
+            self.asked, self.heard = number, threading.Event()
+            threading.Thread(target=self.insist, args=(self.heard,), daemon=True).start()
         raise Terminated if self.asked == signal.SIGTERM else KeyboardInterrupt
 
-    def insist(self) -> None:
+    def accepted(self) -> None:
+        """A run ends with what it has: the next Ctrl-C is a new one."""
+        self.heard.set()
+        self.asked = None
+
+    def insist(self, heard: threading.Event) -> None:
         """Ask again until the exception has arrived, and in the end leave without asking."""
         start = time.monotonic()
-        while not self.done.wait(0.5):
+        while not self.done.wait(0.5) and not heard.is_set():
             if time.monotonic() - start > PATIENCE:
                 with contextlib.suppress(OSError):
                     os.write(2, b"derive: stopped\n")

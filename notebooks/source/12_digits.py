@@ -43,8 +43,7 @@ for name, part in p.parts.items():
     print(f"{name:13s} {size(part):8.5f} ± {size(p.standard_error[name]):.5f}")
 
 # %% [markdown]
-# The correction is mostly a loss: outputs on the true digit move towards zero, so that narrow networks have learnt less
-# with the same ridge than wide ones (or more, where the sign is the other one).
+# Outputs on the true digit move towards zero: with the same ridge narrow networks have learnt less than wide ones.
 
 # %%
 true = np.arange(TEST), truth
@@ -82,8 +81,9 @@ real = {width: trained_networks(width, width) for width in (32, 128)}
 
 # %% [markdown]
 # ## Accuracy against width
-# One network's outputs are drawn from a Gaussian with the mean to order 1/n and the spread of infinite width; the points
-# are real networks, with the standard error over networks.
+# One network's outputs are drawn from a Gaussian with the mean to order 1/n and the spread of infinite width (the order
+# 1/n of the spread is left out here); the points are real networks, with the standard error over networks. Accuracies
+# are low because a ridge of this size leaves most of a network's random initial outputs in place.
 
 
 # %%
@@ -97,7 +97,6 @@ noise = spread[:, None] * random.normal(size=(400, TEST, 10))
 widths = np.geomspace(24, 1000, 25)
 single = [float(np.mean(accuracy(p.mean_infinite + correction / n + noise))) for n in widths]
 infinite = float(np.mean(accuracy(p.mean_infinite + noise)))
-together = [float(accuracy(p.mean_infinite + correction / n)) for n in widths]
 learnt = [float(np.mean((p.mean_infinite + correction / n)[true])) for n in widths]
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6))

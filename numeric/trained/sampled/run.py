@@ -18,6 +18,7 @@ import jax
 import numpy as np
 
 from effective_theory.files import write_file
+from effective_theory.interrupts import accepted
 from numeric.archives import read_arrays
 from numeric.errors import NumericError
 from numeric.progress import share_bar
@@ -83,6 +84,7 @@ def run(sampler: Sampler, goal: Goal, known: np.ndarray, identity: bytes, device
         except KeyboardInterrupt:
             if len(sums.batches) < 2:
                 raise
+            accepted()
             ended = "interrupted"
     if goal.checkpoint is not None and own == 0:
         _write(goal.checkpoint, sums, identity)

@@ -82,6 +82,7 @@ def test_first_order_kernels_on_two_labels(activation, depth):
         np.testing.assert_allclose(value, exact, atol=1e-10 * np.abs(exact).max())
 
 
+@pytest.mark.slow
 def test_controls_have_the_means_that_pair_averages_give(small):
     """Every control variate on 4000 drawn neurons, in standard errors of its mean; none of them is constant."""
     sampler = ask(small, dtype="float64").sampler(None)

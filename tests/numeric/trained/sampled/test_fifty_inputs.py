@@ -1,0 +1,66 @@
+"""Sampled predictions on fifty training inputs, which no exact tensors reach, against ensembles of real networks."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+FOLDER = Path(__file__).parents[3] / "data" / "trained"
+
+
+def stored():
+    return json.loads((FOLDER / "fifty.json").read_text())
+
+
+def pulls(mean: np.ndarray, noise: np.ndarray) -> tuple[np.ndarray, float]:
+    """Differences to the networks (all widths, weighted) in standard errors, and those over the size of the shift."""
+    runs = stored()["runs"]
+    weights = np.array([np.square(run["error"]) ** -1 for run in runs])
+    value = np.sum(weights * [run["value"] for run in runs], axis=0) / weights.sum(axis=0)
+    both = np.sqrt(1 / weights.sum(axis=0) + noise**2)
+    return (mean - value) / both, float(np.sqrt(np.mean(both**2) / np.mean(value**2)))
+
+
+def test_the_stored_run_of_a_thousand_digits_adds_up():
+    """bench/digits-1000.json: its error is that of its draws, and 5 % is within twenty CPU minutes and 4 GB."""
+    run = json.loads((FOLDER.parents[2] / "bench" / "digits-1000.json").read_text())
+    share = run["standard_error_times_width"] / run["correction_times_width"]
+    assert np.isclose(share, run["relative_error"], rtol=0.01)
+    assert np.isclose(share * run["draws"] ** 0.5, run["error_of_a_draw_over_the_correction"], rtol=0.01)
+    needed = run["draws"] * (share / 0.05) ** 2
+    assert np.isclose(needed, run["draws_to_5_percent_extrapolated"], rtol=0.01)
+    assert run["cpu_seconds"] * needed / run["draws"] < 1200 and run["peak_gigabytes"] < 4
+
+
+def test_networks_of_growing_width_agree():
+    """What is stored: n × the shift hardly depends on n, as it must where order 1/n is meant to be judged."""
+    runs = stored()["runs"]
+    for run in runs:
+        assert np.sqrt(np.mean(np.square(run["error"])) / np.mean(np.square(run["value"]))) < 0.5
+    first, last = runs[0], runs[-1]
+    gap = np.array(first["value"]) - np.array(last["value"])
+    assert np.sqrt(np.mean((gap / np.hypot(first["error"], last["error"])) ** 2)) < 2
+
+
+def test_the_sampled_theory_is_what_real_networks_do():
+    theory = stored()["sampled"]
+    found, share = pulls(np.array(theory["mean"]), np.array(theory["error"]))
+    assert share < 0.3
+    assert np.abs(found).max() < 3 and np.sqrt(np.mean(found**2)) < 1.5
+    halved, _ = pulls(np.array(theory["mean"]) / 3, np.array(theory["error"]))
+    assert np.sqrt(np.mean(halved**2)) > 1.5  # the networks would see a third of it
+
+
+@pytest.mark.slow
+def test_the_stored_theory_is_made_again():
+    sys.path.insert(0, str(FOLDER))
+    import make_fifty
+
+    mean, error = make_fifty.sampled(60, 1000)
+    theory = stored()["sampled"]
+    found = (mean - theory["mean"]) / np.hypot(error, theory["error"])
+    assert np.abs(found).max() < 4 and np.sqrt(np.mean(found**2)) < 1.8
