@@ -168,7 +168,7 @@ class Tabulated:
         split = bool(functions.parity) and n % 2 == 0
         self.parities: tuple[int | None, ...] = (0, 1) if split else (None,)
         points, _ = transform(table.terms, self.parities[0])
-        m = table.grain * xp.sinh(self.kappa[:, None] * xp.asarray(points, s.dtype))
+        m = table.grain * xp.sinh(self.kappa[:, None] * xp.asarray(points, s.dtype)[None])
         z = m[None] + s[None, :, None] * y[:, None, None]
         highest, self.lower = orders[-1], tuple(reversed(orders))[1:]
         high = _moments(hermite, sigma(functions, z, highest))

@@ -1,5 +1,7 @@
 """Ensembles of residual networks: their outputs and NTK by hand and by automatic differentiation; refusals."""
 
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -32,7 +34,7 @@ def test_outputs_and_ntk():
 
 def test_networks_of_a_residual_flow_have_its_skips():
     f = flow("tanh", X, depth=4, width=5, tensors=["K", "Theta"], **OWN, skip=[0.7, -0.4])
-    assert Networks.of_flow(f, 2) == NETWORKS
+    assert Networks.of_flow(f, 2) == replace(NETWORKS, activation=f.activation)
     assert Networks("tanh", (3, 5, 5, 5, 2), **OWN) == Networks("tanh", (3, 5, 5, 5, 2), **OWN, skip=0.0)
 
 
