@@ -79,7 +79,7 @@ def ratio_with_targets(tensor: str) -> Words:
     >>> ratio_with_targets("R"), ratio_with_targets("V")
     ('R (K + y^2)/(n Theta^3)', 'V/(n K^2)')
     >>> ratio_with_targets("R").parts[0].latex()
-    '\\frac{R \\left(K + y^{2}\\right)}{n \\Theta^{3}}'
+    '\\frac{R \\left(y^{2} + K\\right)}{n \\Theta^{3}}'
     """
     above = kernel_powers(tensor)[0] < 0
     kernel = TensorSymbol("K") + Y**2 if above else TensorSymbol("K")
