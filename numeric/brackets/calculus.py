@@ -7,6 +7,7 @@ into compiled functions as an ordinary argument, and its class is what the progr
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
@@ -85,6 +86,20 @@ class QuadruplePlan:
     def at(self, functions: Functions, patterns: tuple[Pattern, ...], variance: float) -> QuadruplePlan:
         """The same sizes with a coarser rule, where kernels of this largest variance allow for one."""
         return self
+
+    def between_layers(
+        self,
+        functions: Functions,
+        fours: tuple[tuple[Order, Order], ...],
+        K: np.ndarray,
+        products: np.ndarray,
+        tick: Callable[[float], None],
+    ) -> dict[tuple[Order, Order], np.ndarray] | None:
+        """Brackets of two activations at one layer and two at a later one by a way of their own, on the host.
+
+        As in `numeric.brackets.series.persistent`; None where there is none.
+        """
+        return None
 
     def measured(self) -> bool:
         """Whether `error` holds what quadruples still moved when their rules were refined."""

@@ -18,7 +18,7 @@ from numeric.brackets.functions import Functions
 from numeric.errors import NumericError
 
 FARTHEST = 38.0  # standard deviations: beyond, the Gaussian underflows
-CHUNK = 8192
+CHUNK, LARGE_CHUNK = 8192, 131072
 FINEST_STEPS = (1 / 480, 2e-4)
 RATIO, COARSE = 0.85, 15  # between steps that are tried; the coarse ones are tried together
 
@@ -63,11 +63,17 @@ def _chunk(functions: Functions, order: int, z: jax.Array) -> jax.Array:
 
 
 def evaluate(functions: Functions, order: int, z: np.ndarray) -> np.ndarray:
-    """sigma^(order) on the host: in pieces of one size, so that one compiled program serves every plan."""
+    """sigma^(order) on the host: in pieces of two sizes, so that two compiled programs serve every plan."""
     flat = np.ravel(z)
-    padded = np.pad(flat, (0, -flat.size % CHUNK)).reshape(-1, CHUNK)
-    values = [np.asarray(_chunk(functions, order, jnp.asarray(row))) for row in padded]
-    return np.concatenate(values)[: flat.size].reshape(z.shape)
+    out = np.empty_like(flat)
+    start = 0
+    while start < flat.size:
+        size = LARGE_CHUNK if flat.size - start >= LARGE_CHUNK else CHUNK
+        piece = flat[start : start + size]
+        whole = piece if piece.size == size else np.pad(piece, (0, size - piece.size))
+        out[start : start + size] = np.asarray(_chunk(functions, order, whole))[: piece.size]
+        start += size
+    return out.reshape(z.shape)
 
 
 def hermite_table(nodes: np.ndarray, n: int) -> np.ndarray:

@@ -2,7 +2,8 @@
 
 A neuron's whole path z^(1), ..., z^(L) is Gaussian at infinite width, with covariance K^(l, m)_ab = (product of the
 skips from l to m) K^(l)_ab, so that a bracket of activations of two layers is one of 2N labels. Each pair of layers
-takes one evaluation of four-point brackets: (L - 1)(L - 2)/2 in all, beside the L - 1 of single layers.
+takes one evaluation of four-point brackets: (L - 1)(L - 2)/2 in all, beside the L - 1 of single layers. Where a
+calculus has a way of its own between layers (`QuadruplePlan.between_layers`), numbers are computed by that.
 """
 
 from __future__ import annotations
@@ -153,13 +154,24 @@ def media(
             within[a, b] = _padded(xp, unique[:, addresses(wanted, a + b, size, size)])
     crossed: dict[tuple[Pair, Pair], Any] = {}
     if need.crossed and len(between):
-        wanted = patterns(need.crossed)
-        unique = each(plans[1], wanted, between).reshape(len(between), -1)
-        place = np.full((depth, depth), len(between))  # the last row: pairs that do not occur
-        place[layer_pairs(depth)] = np.arange(len(between))
-        for a, b in need.crossed:
-            found = unique[:, addresses(wanted, a + b, size, 2 * size)]
-            crossed[a, b] = _padded(xp, found)[place]
+        apart = None
+        if tick is not None and K.dtype == np.float64 and plans[1].quadruples is not None:
+            share = len(between) / steps
+            own_way = plans[1].quadruples.between_layers
+            apart = own_way(
+                functions, need.crossed, np.asarray(hidden), np.asarray(products)[:-1, :-1], lambda x: tick(share * x)
+            )
+        if apart is not None:
+            edge = ((0, 1), (0, 1), *[(0, 0)] * 4)
+            crossed = {four: np.pad(x, edge) for four, x in apart.items()}
+        else:
+            wanted = patterns(need.crossed)
+            unique = each(plans[1], wanted, between).reshape(len(between), -1)
+            place = np.full((depth, depth), len(between))  # the last row: pairs that do not occur
+            place[layer_pairs(depth)] = np.arange(len(between))
+            for a, b in need.crossed:
+                found = unique[:, addresses(wanted, a + b, size, 2 * size)]
+                crossed[a, b] = _padded(xp, found)[place]
     elif need.crossed:
         crossed = dict.fromkeys(need.crossed, xp.zeros((depth, depth, *[size] * 4), K.dtype))
     if tick is None:

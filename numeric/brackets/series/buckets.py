@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from functools import lru_cache
+from itertools import combinations
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from numeric.brackets.functions import Functions
-from numeric.brackets.rules import half_line, hermite_table, ladder
+from numeric.brackets.patterns import Pattern
+from numeric.brackets.rules import converged_step, half_line, hermite_table, ladder
 from numeric.brackets.series.chebyshev import choose_table
 from numeric.brackets.series.lengths import SPREADS
 
 LONG = 24
+FINER = 0.8  # on every step of a second evaluation
+HOST = 2**20  # numbers that a chunk of nodes makes on the host
 SMALL = 256  # nodes in a chunk from which products run at speed
 FEW_NODES = 128  # up to which a table of moments would not pay
 
@@ -123,6 +128,38 @@ def make_bucket(
         )  # fmt: skip
     n = ladder(work.length[members].max() + 1, 1.4)
     widest = float(np.max(work.spread[picked[:, 0], picked[:, 1]][np.arange(len(picked))[:, None], picked[:, 2:]]))
+    y, y_step = conditional_rule(sizes, n, widest, smooth, radius, tolerance)
+    chunk = int(np.clip(2**20 // (M * y.size), 64, SMALL if layers else 1024))
+    nodes = plane_nodes(step, radius, half, single, chunk)
+    terms, grain, count = 0, 1.0, nodes.shape[0] * nodes.shape[2]
+    if not upward and count > FEW_NODES:
+        terms, grain = choose_table(functions, orders, n, variance, radius, y_step, 0.1 * tolerance)
+        terms = terms if 2 * terms < count else 0
+    return Bucket(
+        jobs[0], jobs[1], jobs[2], jobs[3], jobs[4], jnp.asarray(nodes), jnp.asarray(y), jnp.asarray(y_step),
+        jnp.asarray(radius), jnp.asarray(grain), n, single, upward, terms, easy,
+    )  # fmt: skip
+
+
+@lru_cache(maxsize=256)
+def node_steps(
+    functions: Functions, patterns: tuple[Pattern, ...], variance: float, tolerance: float, finer: bool
+) -> tuple[float, float]:
+    """Steps of the pair's nodes: where poles of all factors may coincide, and where they stay apart."""
+    step = converged_step(functions, patterns, variance, tolerance)
+    couples = sorted({pair for p in patterns for pair in combinations(p, 2)})
+    apart = converged_step(functions, couples, variance, 0.3 * tolerance)
+    factor = FINER if finer else 1.0  # steps go down by factors, so that two tolerances may well have the same
+    return factor * step, factor * apart
+
+
+def conditional_rule(
+    sizes: np.ndarray, n: int, widest: float, smooth: float, radius: float, tolerance: float
+) -> tuple[np.ndarray, float]:
+    """Nodes and step of the rule for n moments of a label whose conditional spread is up to `widest` deviations.
+
+    `sizes` are those of the moments (`term_sizes`), `smooth` is the step that the functions themselves take.
+    """
     row = min(int(np.searchsorted(SPREADS, widest)), SPREADS.size - 1)
     y_step = min(smooth / max(widest, 1e-3), 0.9, 2 * np.pi / (np.sqrt(2 * np.log(1 / tolerance)) + np.sqrt(n)))
     if n > LONG:  # high orders count: their oscillations come on top of the function's own spectrum
@@ -135,17 +172,17 @@ def make_bucket(
     )
     far = reach[np.flatnonzero(tails.max(axis=0) > 0.1 * tolerance)]
     y = half_line(y_step, max(radius, far[-1] + 0.25 if far.size else 0.0))
-    y = np.concatenate([-y[::-1], y])
-    chunk = int(np.clip(2**20 // (M * y.size), 64, SMALL if layers else 1024))
-    nodes = plane_nodes(step, radius, half, single, chunk)
-    terms, grain, count = 0, 1.0, nodes.shape[0] * nodes.shape[2]
-    if not upward and count > FEW_NODES:
-        terms, grain = choose_table(functions, orders, n, variance, radius, y_step, 0.1 * tolerance)
-        terms = terms if 2 * terms < count else 0
-    return Bucket(
-        jobs[0], jobs[1], jobs[2], jobs[3], jobs[4], jnp.asarray(nodes), jnp.asarray(y), jnp.asarray(y_step),
-        jnp.asarray(radius), jnp.asarray(grain), n, single, upward, terms, easy,
-    )  # fmt: skip
+    return np.concatenate([-y[::-1], y]), y_step
+
+
+def rechunked(nodes: Any, most: int) -> Any:
+    """The nodes that weigh anything, in equal chunks of at most so many: NumPy's arrays, longer chunks than XLA's."""
+    flat = nodes.transpose(1, 0, 2).reshape(3, -1)
+    flat = flat[:, flat[2] != 0]
+    count = max(-(-flat.shape[1] // most), 1)
+    chunk = -(-flat.shape[1] // count)
+    padded = np.pad(flat, ((0, 0), (0, count * chunk - flat.shape[1])))
+    return padded.reshape(3, count, chunk).transpose(1, 0, 2)
 
 
 def thinner(functions: Functions, bucket: Bucket, step: float, radius: float) -> Bucket:

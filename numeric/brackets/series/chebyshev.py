@@ -100,6 +100,7 @@ def _measured(
     return 0
 
 
+@lru_cache(maxsize=64)
 def transform(count: int, parity: int | None) -> tuple[np.ndarray, np.ndarray]:
     """(points, matrix): coefficients = matrix @ values at the points; all of them, or the even (0) or odd (1) ones.
 
@@ -158,7 +159,16 @@ class Tabulated:
     """C^k_{c,n} of M labels with deviations `size` and conditional ones `s`, as functions of the conditional mean."""
 
     def __init__(
-        self, functions: Functions, table: Table, orders: range, n: int, size: Array, s: Array, y: Array, y_step: Array
+        self,
+        functions: Functions,
+        table: Table,
+        orders: range,
+        n: int,
+        size: Array,
+        s: Array,
+        y: Array,
+        y_step: Array,
+        squares: tuple[tuple[int, int], ...] = (),
     ) -> None:
         xp = module_of(s)
         self.n, self.orders, self.s, self.terms, self.grain = n, orders, s, table.terms, table.grain
@@ -183,15 +193,34 @@ class Tabulated:
             rows = [high if parity is None else high[self.first[-1] :: 2], *(zeroth[k] for k in self.own[-1])]
             matrix = xp.asarray(transform(table.terms, parity)[1], s.dtype)
             self.coefficients.append(xp.einsum("jp,rmp->mrj", matrix, xp.concatenate(rows)))
+        self.squares = {}
+        for j, k in squares:
+            which = (j + k) % 2 if split else 0
+            matrix = xp.asarray(transform(table.terms, self.parities[which])[1], s.dtype)
+            value = _moments(hermite[:1], sigma(functions, z, j) * sigma(functions, z, k))[0]
+            self.squares[j, k] = which, xp.einsum("jp,mp->mj", matrix, value)
 
-    def at(self, means: Array) -> dict[int, Array]:
-        """{k: (n, M, Q)} at conditional means (M, Q); C^k_{n+1} = s C^{k+1}_n / sqrt(n + 1)."""
+    def polynomials(self, means: Array) -> list[Array]:
+        """The polynomials at conditional means (M, Q): they depend on `size`, on no moment."""
         xp = module_of(means)
         usable = (self.kappa > 0)[:, None]
         t = xp.where(usable, xp.arcsinh(means / self.grain) / xp.where(usable, self.kappa[:, None], 1), 0)
+        return polynomials(xp.clip(t, -1, 1), self.terms, self.parities)
+
+    def squared(self, known: list[Array], j: int, k: int) -> Array:
+        """(M, Q): <sigma^(j) sigma^(k)> at each label, where the polynomials are `known`; one of `squares`."""
+        which, c = self.squares[j, k]
+        return module_of(c).einsum("mj,mjq->mq", c, known[which])
+
+    def at(self, means: Array, known: list[Array] | None = None) -> dict[int, Array]:
+        """{k: (n, M, Q)} at conditional means (M, Q), or where the polynomials are `known`.
+
+        C^k_{n+1} = s C^{k+1}_n / sqrt(n + 1).
+        """
+        xp = module_of(means)
         found = [
             xp.swapaxes(xp.matmul(c, rows), 0, 1)  # (rows, M, Q)
-            for rows, c in zip(polynomials(xp.clip(t, -1, 1), self.terms, self.parities), self.coefficients)
+            for rows, c in zip(self.polynomials(means) if known is None else known, self.coefficients)
         ]
         count = self.n // len(found)
         high = [rows[:count] for _, rows in sorted(zip(self.first, found), key=lambda pair: pair[0])]

@@ -135,7 +135,7 @@ def _moments(table: Array, values: Array) -> Array:
     return (table @ values.reshape(values.shape[0], -1)).reshape(-1, *values.shape[1:])
 
 
-def _everywhere(
+def everywhere(
     functions: Functions, s: Array, orders: range, n: int, upward: bool, y: Array, y_step: Array, means: Array
 ) -> dict[int, Array]:
     """`smoothed` with the activation evaluated at every mean (M, Q) and every y."""
@@ -174,7 +174,7 @@ def conditioned(
         size = xp.sqrt(xp.maximum(xp.diagonal(K)[labels], 0))
         moments = Tabulated(functions, table, orders, n, size, g.s, y, y_step).at
     else:
-        moments = partial(_everywhere, functions, g.s, orders, n, upward, y, y_step)
+        moments = partial(everywhere, functions, g.s, orders, n, upward, y, y_step)
     groups = products(plan)
 
     def add(total: Sums, node: Array) -> Sums:
@@ -190,7 +190,11 @@ def conditioned(
             """All products of one order n: the families that share (k, l) in one matrix product."""
             return None, [(stacked[k, l] * rows[k][None]).reshape(-1, rows[k].shape[-1]) @ rows[l].T for k, l in groups]
 
-        _, added = loop(order, None, c)
+        if xp is np:  # all orders at once: a loop of Python would take longer than its products
+            last = {l: np.swapaxes(c[l], 1, 2) for _, l in groups}
+            added = [np.matmul((stacked[k, l] * c[k][:, None]).reshape(n, -1, w.size), last[l]) for k, l in groups]
+        else:
+            _, added = loop(order, None, c)
         series = [old + new for old, new in zip(total[0], added)]
         lower = {
             (f, m): value + (c[f.k - m][0] * weight[f.i, f.j][None]) @ c[f.l - m][0].T
@@ -249,5 +253,7 @@ def within(functions: Functions, patterns: tuple[Pattern, ...], K: Array, pair: 
 
 
 def _polynomial(r: Array, coefficients: Array) -> Array:
-    """sum_n r^n coefficients[n] by Horner's rule."""
+    """sum_n r^n coefficients[n] by Horner's rule, or on the host at once."""
+    if isinstance(r, np.ndarray):
+        return np.einsum("nij,nij->ij", r ** np.arange(len(coefficients))[:, None, None], coefficients)
     return loop(lambda t, c: (t * r + c, None), module_of(r).zeros_like(r), coefficients, reverse=True)[0]

@@ -10,6 +10,7 @@ from numeric.brackets.functions import Functions
 from numeric.brackets.rules import evaluate, half_line, hermite_table
 
 LONGEST = 512
+ENOUGH = 0.75  # the part of the terms looked at that a series may need: the others show that what follows is small
 CORRELATIONS = np.concatenate([np.linspace(0, 0.9, 19), [0.925, 0.95, 0.97, 0.99, 1.0]])
 SPREADS = np.concatenate([[0.0, 1e-3, 0.01, 0.03], np.linspace(0.1, 1, 10)])
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
-from itertools import combinations
 from typing import NamedTuple
 
 import jax
@@ -13,24 +12,24 @@ import numpy as np
 from jax import Array
 
 from numeric.brackets.arrays import loop, module_of
-from numeric.brackets.calculus import QuadruplePlan, QuadrupleQuestion
+from numeric.brackets.calculus import Order, QuadruplePlan, QuadrupleQuestion
 from numeric.brackets.functions import Functions
 from numeric.brackets.nested import NestedBucket, fill_nested, plan_nested
 from numeric.brackets.nested.calculus import seconds as nested_seconds
 from numeric.brackets.patterns import Pattern, sorted_quadruples
 from numeric.brackets.rules import converged_step, gaussian_radius, reach
-from numeric.brackets.series.buckets import Bucket, Work, make_bucket, thinner
+from numeric.brackets.series import persistent
+from numeric.brackets.series.buckets import FINER, HOST, Bucket, Work, make_bucket, node_steps, rechunked, thinner
 from numeric.brackets.series.chebyshev import Table
 from numeric.brackets.series.conditioned import conditioned, within
 from numeric.brackets.series.conditioning import POSITIONS, Geometry, choose_others, choose_pairs, geometry
-from numeric.brackets.series.lengths import LONGEST, series_lengths, term_sizes
+from numeric.brackets.series.lengths import ENOUGH, LONGEST, series_lengths, term_sizes
 
 LARGE = 4.0  # variance from which nested quadrature may be cheaper
-FINER = 0.8  # on every step of a second evaluation
 ROUNDING = 12.0  # steps are judged at 200 units in the last place: errors of a tenth of that are common to all of them
 SHORT = 96  # terms that are looked at first; measuring as many as LONGEST takes a second
-ENOUGH = 0.75  # the part of them that a series may need: the others show that what comes beyond is small
 LEAST = 8  # halvings of the variance: below, the Gaussian alone decides
+STRICTER = 0.1  # between layers: many brackets add up
 DEARER = 10.0  # series share their work among quadruples and layers, and the guess at their cost is a high one
 
 
@@ -77,6 +76,18 @@ class ConditionedQuadruples(QuadruplePlan):
         buckets = [thinner(functions, bucket, coarse[bucket.easy], steps.radius) for bucket in self.buckets]
         return replace(self, buckets=tuple(buckets))
 
+    def between_layers(
+        self,
+        functions: Functions,
+        fours: tuple[tuple[Order, Order], ...],
+        K: np.ndarray,
+        products: np.ndarray,
+        tick: Callable[[float], None],
+    ) -> dict[tuple[Order, Order], np.ndarray] | None:
+        steps = Steps(*(float(x) for x in self.follows))
+        tolerance = steps.tolerance * (FINER if steps.finer else 1.0) * STRICTER
+        return persistent.between_layers(functions, fours, K, products, tolerance, tick)
+
     def conditioned_on(self) -> np.ndarray:
         out = np.zeros(len(sorted_quadruples(self.size)) + 1, dtype=np.int32)
         for bucket in self.buckets:
@@ -101,6 +112,10 @@ def _fill(functions: Functions, components: tuple[Pattern, ...], bucket: Bucket,
     table = xp.asarray(_permuted(components))
     nodes, y, y_step = (x.astype(K.dtype) for x in (bucket.nodes, bucket.y, bucket.y_step))
     moments = Table(bucket.terms, bucket.reach.astype(K.dtype), bucket.grain.astype(K.dtype))
+
+    if xp is np:
+        per_node = bucket.labels.shape[1] * max(bucket.terms or y.size, 4 * bucket.n) if bucket.n else 1
+        nodes = rechunked(nodes, max(HOST // per_node, 256))
 
     def job(out: Array, item: tuple[Array, ...]) -> tuple[Array, None]:
         pair, labels, targets, options, slots = item
@@ -168,18 +183,6 @@ def plan_conditioned(functions: Functions, question: QuadrupleQuestion) -> Condi
         buckets.append(make_bucket(functions, work, *rules))
     steps = jnp.asarray([variance, tolerance, radius, float(question.finer)])
     return ConditionedQuadruples(tuple(buckets), nested, jnp.asarray(max(moved, tolerance)), steps, size)
-
-
-@lru_cache(maxsize=256)
-def node_steps(
-    functions: Functions, patterns: tuple[Pattern, ...], variance: float, tolerance: float, finer: bool
-) -> tuple[float, float]:
-    """Steps of the pair's nodes: where poles of all factors may coincide, and where they stay apart."""
-    step = converged_step(functions, patterns, variance, tolerance)
-    couples = sorted({pair for p in patterns for pair in combinations(p, 2)})
-    apart = converged_step(functions, couples, variance, 0.3 * tolerance)
-    factor = FINER if finer else 1.0  # steps go down by factors, so that two tolerances may well have the same
-    return factor * step, factor * apart
 
 
 def _spread(values: np.ndarray, wanted: np.ndarray) -> np.ndarray:
