@@ -31,7 +31,7 @@ from numeric.evaluation.layer import needed
 from numeric.subscripts import Steps, views
 
 SEVERAL = 64
-FEW = 3  # inputs up to which the host is faster, compiling included: four different ones take a plane of nodes
+FEW = 6  # inputs up to which the host is faster, compiling included: its time is some thirty calls of a few layers
 
 
 def on_host(K: Any) -> bool:

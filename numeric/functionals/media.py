@@ -198,13 +198,12 @@ def addresses(wanted: tuple[Pattern, ...], pattern: Pattern, size: int, labels: 
     `labels` is `size` if both are the same layer, else twice that, the lower layer's first.
     """
     count, columns = len(sorted_quadruples(labels)), len(arrangements(wanted))
-    numbers = jnp.arange(count * columns).reshape(count, columns)
-    at = [
-        (jnp.arange(size) + (labels - size if place < 2 else 0)).reshape([-1 if k == place else 1 for k in range(4)])
+    numbers: Any = np.arange(count * columns).reshape(count, columns)
+    at: list[Any] = [
+        (np.arange(size) + (labels - size if place < 2 else 0)).reshape([-1 if k == place else 1 for k in range(4)])
         for place in range(4)
     ]
-    with jax.ensure_compile_time_eval():
-        return np.asarray(entries(numbers, wanted, pattern, labels, at))
+    return np.asarray(entries(numbers, wanted, pattern, labels, at))
 
 
 def _unique(functions: Functions, plan: Plan, wanted: tuple[Pattern, ...], K: Array) -> Array:

@@ -36,9 +36,16 @@ class Table(NamedTuple):
 
 
 def choose_table(
-    functions: Functions, orders: tuple[int, ...], n: int, variance: float, radius: float, step: float, tolerance: float
+    functions: Functions,
+    orders: tuple[int, ...],
+    n: int,
+    variance: float,
+    radius: float,
+    step: float,
+    tolerance: float,
+    squares: tuple[tuple[int, int], ...] = (),
 ) -> tuple[int, float]:
-    """(terms, grain) at which n moments of the highest order, and the zeroth of the others, have converged.
+    """(terms, grain) at which n moments of the highest order, the zeroth of the others and `squares` have converged.
 
     Zero terms: none of SIZES is enough, or sharp features stand at places that the points do not know.
     """
@@ -46,7 +53,7 @@ def choose_table(
     if functions.features or not grain > 0:
         return 0, 1.0
     rung = RATIO ** float(np.ceil(np.log(variance) / np.log(RATIO)))
-    return _measured(functions, orders, n, rung, radius, step, tolerance, grain), grain
+    return _measured(functions, orders, n, rung, radius, step, tolerance, grain, squares), grain
 
 
 @lru_cache(maxsize=256)
@@ -59,6 +66,7 @@ def _measured(
     step: float,
     tolerance: float,
     grain: float,
+    squares: tuple[tuple[int, int], ...],
 ) -> int:
     """The first of SIZES at which the moments between the points are right, weighted by the root of the Gaussian.
 
@@ -76,7 +84,9 @@ def _measured(
 
     def moments(m: np.ndarray, spread: float) -> np.ndarray:
         z = m[:, None] + spread * deviation * y
-        rows = [(evaluate(functions, k, z) @ table[: n if k == orders[-1] else 1].T) / size[k] for k in orders]
+        values = {k: evaluate(functions, k, z) / size[k] for k in orders}
+        rows = [values[k] @ table[: n if k == orders[-1] else 1].T for k in orders]
+        rows += [(values[j] * values[k]) @ table[:1].T for j, k in squares]
         return np.concatenate(rows, axis=1)
 
     with np.errstate(all="ignore"):

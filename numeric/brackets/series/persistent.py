@@ -98,16 +98,26 @@ class Moments(NamedTuple):
 
     def everywhere(self, n: int, s: Array) -> Everywhere:
         """n moments of labels that vary by s around their means."""
-        widest = float(np.max(s)) / self.deviation
-        y, step = conditional_rule(self.sizes, n, widest, self.smooth, self.radius, self.tolerance)
+        y, step = self.rule(n, float(np.max(s)) / self.deviation)
         return Everywhere(self.functions, self.orders, n, s, y, step)
+
+    def rule(self, n: int, widest: float) -> tuple[Array, float]:
+        """Nodes and step for n moments, and for products of two functions, at spreads up to `widest` deviations.
+
+        Frequencies add up: the Gaussian's own, down to the tolerance, that of the n-th polynomial, and the functions',
+        which is what the step at full spread has beyond the Gaussian's.
+        """
+        gaussian = np.sqrt(2 * np.log(1 / self.tolerance))
+        functions = max(2 * np.pi / self.smooth - gaussian, 0.0)
+        step = 2 * np.pi / (gaussian + np.sqrt(n) + widest * functions)
+        return conditional_rule(self.sizes, n, widest, max(widest, 1e-3) * step, self.radius, self.tolerance)
 
     def table(self, n: int, size: Array, s: Array, squares: tuple[Pair, ...] = ()) -> Tabulated | None:
         """The same as a table, for means with deviations `size`; None if no table is long enough."""
         rule, rows = self.everywhere(n, s), ladder(n, 2)  # tables are tried for few n and one spread: it takes time
-        _, step = conditional_rule(self.sizes, rows, 1.0, self.smooth, self.radius, self.tolerance)
+        _, step = self.rule(rows, 1.0)
         every, share = tuple(range(self.highest + 1)), SHARE * self.tolerance
-        terms, grain = choose_table(self.functions, every, rows, self.deviation**2, self.radius, step, share)
+        terms, grain = choose_table(self.functions, every, rows, self.deviation**2, self.radius, step, share, squares)
         if not terms:
             return None
         table = Table(terms, number(self.radius), number(grain))
