@@ -119,12 +119,13 @@ def read_parameters(depth: int, dtype: Any, given: Mapping[str, Values]) -> dict
             if (host < 0).any():
                 raise NumericError(f"{name} must not be negative; it is {float(host.min()):g}.")
             value = host
-        array = jnp.asarray(value, dtype=dtype)
+        xp: Any = jnp if is_traced(value) else np  # numbers need no program to be repeated
+        array = xp.asarray(value, dtype=dtype)
         if array.shape not in ((), (depth,)):
             raise NumericError(
                 f"{name} must be one number or {depth} numbers, one a layer; its shape is {array.shape}."
             )
-        arrays[name] = jnp.broadcast_to(array, (depth,))
+        arrays[name] = jnp.asarray(xp.broadcast_to(array, (depth,)))
     return arrays
 
 
