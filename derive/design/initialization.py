@@ -124,7 +124,7 @@ def initialization(
             )
         )
     notes[1:1] = told
-    level = skip is None or skip**2 < 1
+    level = skip is None or bool(skip**2 < 1)
     return Initialization(chosen.C_b, chosen.C_W, float(norm), best, level, kind, tuple(notes), branch)
 
 

@@ -207,6 +207,14 @@ def test_bad_questions(arguments, sentence):
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize(("skip", "critical"), [("4/5", True), ("1", False)])
+def test_the_command_for_residual_layers(skip, critical):
+    """What the command prints is JSON: no number or truth value of SymPy's."""
+    arguments = ["recommend", "tanh", "--depth", "4", "--layer", "residual", "--skip", skip, "--json"]
+    found = CliRunner().invoke(group, arguments, catch_exceptions=False, standalone_mode=False)
+    assert json.loads(found.output)["critical"] is critical
+
+
 def test_what_people_see():
     found = CliRunner().invoke(group, ["recommend", "gelu", "--depth", "20", "--width", "64"], catch_exceptions=False)
     for text in ("C_W = 1.98", "width for 10 %", "lambda_W", "not wide enough", "V/(n K^2)", "mutual information"):
