@@ -41,7 +41,7 @@ SETTING = {
 }
 TEST = [2, 3]
 BATCH = 50
-RUNS = {24: (3000, 30_000), 32: (3000, 30_000), 48: (3000, 30_000), 96: (1500, 30_000)}
+RUNS = {24: (10_000, 30_000), 32: (10_000, 30_000), 48: (10_000, 30_000), 96: (10_000, 30_000)}
 """Width: trained pairs of networks, further pairs that are only linearized."""
 STEPS, TOLERANCE = 80, 1e-3
 PARTS = {"linearized": ("H1", "NTK variance"), "interaction": ("dNTK", "ddNTK-I", "ddNTK-II")}
@@ -72,7 +72,7 @@ def run(width: int, pairs: int, linear_pairs: int) -> dict:
         pairs=pairs,
         linear_pairs=linear_pairs,
         steps=STEPS,
-        seed=width,
+        seed=1000 + width,
         batch=BATCH,
         tolerance=TOLERANCE,
     )
