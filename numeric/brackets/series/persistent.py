@@ -51,7 +51,7 @@ class Everywhere(NamedTuple):
     y: Array
     step: float
 
-    def at(self, means: Array, known: None = None) -> dict[int, Array]:
+    def at(self, means: Array) -> dict[int, Array]:
         """{k: (n, M, Q)} at conditional means (M, Q)."""
         parts = [
             everywhere(self.functions, self.s, self.orders, self.n, False, self.y, number(self.step), part)
@@ -205,7 +205,7 @@ def between_layers(
         here = Layer(K[l], plane, line)
         for a in range(size):
             for b in range(a, size):
-                found = _pair(functions, here, rules, K, products, l, a, b, upper, lower)
+                found = _pair(here, rules, K, products, l, a, b, upper, lower)
                 if found is None:
                     return None
                 for m, values in found:  # (upper, lower, N, N)
@@ -217,7 +217,6 @@ def between_layers(
 
 
 def _pair(
-    functions: Functions,
     here: Layer,
     rules: list[Moments],
     K: np.ndarray,
@@ -272,7 +271,7 @@ def _pair(
             square = rule.everywhere(1, s).squares(rho * z, upper)
             U = np.stack([square[pair][0] for pair in upper])
         else:
-            r = float(np.clip(noise[0, 1] / (s[0] * s[1]), -1, 1))
+            r = float(np.clip(noise[0, 1] / (s[0] * s[1]), -1, 1)) if s.all() else 0.0  # an input that is zero
             n = ladder(rule.length(np.asarray(r), s[0], s[1]), 1.25)
             if n > LONGEST:
                 return None

@@ -64,3 +64,16 @@ def test_layers_without_noise_and_a_skip_of_zero():
     for four in FOURS:
         assert abs(same[four][1, 0, 0, 1, 1, 0] - one[four]) < 3e-8 * np.abs(same[four]).max()
         assert abs(apart[four][1, 0, 0, 1, 1, 0] - other[four]) < 3e-8 * max(np.abs(apart[four]).max(), 1e-3)
+
+
+def test_an_input_that_is_zero():
+    """Where an input is zero at every layer its sigma is sigma(0), a number; nothing is divided by zero."""
+    K = np.array([[0.9, 0.0], [0.0, 0.0]])
+    with np.errstate(all="raise", under="ignore"):
+        found = between_layers(load("sin(z + 1)").FUNCTIONS, FOURS, np.stack([K, 2 * K]), np.tri(2), 1e-9)
+    x, w = np.polynomial.hermite_e.hermegauss(60)
+    w = w / w.sum()
+    mean = w @ np.sin(np.sqrt(1.8) * x + 1)  # z_0 at the upper layer
+    pair = ((0, 0), (0, 0))
+    assert abs(found[pair][1, 0, 0, 1, 1, 1] - mean * np.sin(1) ** 3) < 1e-8
+    assert all(np.isfinite(value).all() for value in found.values())
