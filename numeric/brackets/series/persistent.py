@@ -26,6 +26,7 @@ from numeric.brackets.rules import converged_step, gaussian_weights, ladder, rea
 from numeric.brackets.series.buckets import HOST, conditional_rule, node_steps, plane_nodes
 from numeric.brackets.series.chebyshev import Table, Tabulated, choose_table
 from numeric.brackets.series.conditioned import everywhere, geometry
+from numeric.brackets.series.conditioning import SINGULAR
 from numeric.brackets.series.lengths import CORRELATIONS, ENOUGH, LONGEST, SPREADS, series_lengths, term_sizes
 
 Array = Any  # NumPy's
@@ -180,15 +181,16 @@ def between_layers(
 ) -> dict[tuple[Pair, Pair], np.ndarray] | None:
     """{(upper orders, lower orders): (m, l, a, b, c, d)} of layers with kernels K (layers, N, N), zero unless m > l.
 
-    `products` (m, l) are the products of the skips in between. None: series or tables would be too long.
+    `products` (m, l) are the products of the skips in between. None: series or tables would be too long, or two inputs
+    are nearly one.
     """
     layers, size = K.shape[:2]
     upper = sorted({pair for up, _ in fours for pair in (up, up[::-1])})
     lower = sorted({pair for _, low in fours for pair in (low, low[::-1])})
     patterns = tuple(sorted({_sorted(up + low) for up, low in fours}))
     variances = np.diagonal(K, axis1=1, axis2=2).max(axis=1)
-    if not (variances > 0).all():
-        return None
+    if not (variances > 0).all() or _smallest_gap(K) < SINGULAR:
+        return None  # two inputs of one direction span no plane: the general route conditions on others
     highest = max(k for pair in upper + lower for k in pair)
     out = {four: np.zeros((layers, layers, *[size] * 4)) for four in fours}
     rules = []
@@ -286,6 +288,13 @@ def _pair(
             U = conditional(c, upper, 0, 1, r, r * s[0] * s[1])
         found.append((m, (U @ W).reshape(len(upper), len(lower), size, size)))
     return found
+
+
+def _smallest_gap(K: np.ndarray) -> float:
+    """The least 1 - rho^2 of two inputs, over all layers; inputs that are zero do not count."""
+    squares = np.einsum("lii,ljj->lij", K, K)
+    off = ~np.eye(K.shape[1], dtype=bool) & (squares > 0)
+    return float((1 - K[off] ** 2 / squares[off]).min(initial=1.0))
 
 
 @lru_cache(maxsize=256)

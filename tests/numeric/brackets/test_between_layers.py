@@ -77,3 +77,8 @@ def test_an_input_that_is_zero():
     pair = ((0, 0), (0, 0))
     assert abs(found[pair][1, 0, 0, 1, 1, 1] - mean * np.sin(1) ** 3) < 1e-8
     assert all(np.isfinite(value).all() for value in found.values())
+
+
+def test_nearly_equal_inputs_are_left_to_the_general_route():
+    K = np.array([[1.0, 1.0 - 1e-9], [1.0 - 1e-9, 1.0]])
+    assert between_layers(load("tanh").FUNCTIONS, FOURS, np.stack([K, 2 * K]), np.tri(2), 1e-9) is None
