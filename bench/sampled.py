@@ -21,30 +21,14 @@ from itertools import pairwise
 import jax
 import jax.numpy as jnp
 import numpy as np
+from plain import PlainForces
 
 from numeric import flow, predict
-from numeric.contributions import Contraction
 from numeric.generated.training import MEAN
 from numeric.trained.sampled.estimate import TOTAL, Sampler, Sums
-from numeric.trained.sampled.forces import Forces, _with_loose, draw
-from numeric.trained.sampled.graph import Edge, Rows
-from numeric.trained.sampled.objects import Made
+from numeric.trained.sampled.forces import draw
 
 WIDTH, TESTS = 100, 100
-
-
-class PlainForces(Forces):
-    """Every neuron above is drawn for both pairs: no exact averages."""
-
-    def _at(
-        self, layer: int, own: Contraction, vectors: list, joined: list[Edge], root: int, rows: Rows | None = None
-    ) -> jax.Array:
-        edges = [self.link(layer, *labels) for labels in own.links] + list(joined)
-        loose = [list(self.drawn(layer, kind, k)) for k, kind in enumerate(own.kinds)]
-        if own.centered:
-            for pieces, kind in zip(loose, own.kinds):
-                pieces.append(Made(None, None, -self.theory.means[layer][kind]))
-        return _with_loose(vectors, edges, list(own.axes), loose, root, self.ones)
 
 
 @jax.jit

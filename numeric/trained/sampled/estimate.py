@@ -18,7 +18,7 @@ import numpy as np
 from numeric.generated.training import MEAN
 from numeric.trained.sampled.clock import Clock
 from numeric.trained.sampled.controls import Controls, Moments, fitted, moments
-from numeric.trained.sampled.forces import Draw, Forces, Theory, draw
+from numeric.trained.sampled.forces import Draw, Forces, Still, Theory, draw
 from numeric.trained.sampled.times import Moment, Weight
 
 Array = jax.Array
@@ -32,7 +32,7 @@ TOTAL = "mean"
 
 @partial(
     jax.tree_util.register_dataclass,
-    data_fields=["theory", "ahead", "response", "controls"],
+    data_fields=["theory", "ahead", "response", "still", "controls"],
     meta_fields=["count"],
 )
 @dataclass(frozen=True)
@@ -40,32 +40,38 @@ class Program:
     """What one batch is computed with.
 
     `ahead` (tests, inputs) takes forces to the trained outputs of test inputs as if they had been there from the start;
-    `response` (tests, modes) is Θ of the test inputs with the training modes, for forces that come later. `controls`
-    are control variates, if any.
+    `response` (tests, modes) is Θ of the test inputs with the training modes, for forces that come later. `still` has
+    moments of errors at rest, at the end of training. `controls` are control variates, if any.
     """
 
     theory: Theory
     ahead: Array
     response: Array
     count: int
+    still: Still | None = None
     controls: Controls | None = None
 
 
-@partial(jax.tree_util.register_dataclass, data_fields=["numbers", "table"], meta_fields=["places"])
+@partial(jax.tree_util.register_dataclass, data_fields=["numbers", "table"], meta_fields=["places", "at_rest"])
 @dataclass(frozen=True)
 class Packed:
-    """Weights of the contributions: numbers and factors on modes. Equal factors are one array: work is shared."""
+    """Weights of the contributions: numbers and factors on modes. Equal factors are one array: work is shared.
+
+    `at_rest` are the contributions all of whose factors are 1/h.
+    """
 
     numbers: tuple[Any, ...]
     table: tuple[Any, ...]
     places: tuple[tuple[int, ...], ...]
+    at_rest: tuple[bool, ...]
 
     def __getitem__(self, k: int) -> tuple[Any, list[Any]]:
         return self.numbers[k], [self.table[place] for place in self.places[k]]
 
 
-def packed(weights: Sequence[Weight], kind: np.dtype) -> Packed:
-    """Weights in single or double precision; factors that are one array stay one."""
+def packed(weights: Sequence[Weight], kind: np.dtype, rest: np.ndarray | None) -> Packed:
+    """Weights in single or double precision; factors that are one array stay one. `rest` is that of errors at rest."""
+    at_rest = tuple(all(factor is rest for factor in weight.factors.values()) for weight in weights)
     table: list[np.ndarray] = []
     places = []
     for weight in weights:
@@ -78,17 +84,20 @@ def packed(weights: Sequence[Weight], kind: np.dtype) -> Packed:
             own.append(found)
         places.append(tuple(own))
     return Packed(
-        tuple(weight.number.astype(kind) for weight in weights), tuple(f.astype(kind) for f in table), tuple(places)
+        tuple(weight.number.astype(kind) for weight in weights),
+        tuple(f.astype(kind) for f in table),
+        tuple(places),
+        at_rest,
     )
 
 
 def _parts(program: Program, drawn: Draw, weights: Packed, late: tuple | None) -> Array:
     """What the parts and all of them together do to the test outputs in each draw: (parts + 1, S, outputs, tests)."""
     theory = program.theory
-    forces = Forces(theory, drawn)
+    forces = Forces(theory, drawn, program.still)
     parts: dict[str, Array] = {}
     for k, c in enumerate(MEAN):
-        now = forces.force(c, weights[k])
+        now = forces.force(c, weights[k], weights.at_rest[k])
         moved = now @ program.ahead.T
         if late is not None:
             gap = (now - forces.force(c, late[0][k])) @ theory.U
@@ -179,7 +188,7 @@ class Sampler:
         return weights, (self._packed(then, kind), kernel.astype(kind))
 
     def _packed(self, now: Moment, kind: np.dtype) -> Packed:
-        return packed([self.clock.weight(c.weight, now) for c in MEAN], kind)
+        return packed([self.clock.weight(c.weight, now) for c in MEAN], kind, now.position if now.ended else None)
 
 
 def relative(estimate: Mapping[str, np.ndarray], error: Mapping[str, np.ndarray], known: np.ndarray) -> float:

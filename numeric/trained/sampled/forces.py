@@ -1,8 +1,9 @@
 """One draw of the 1/n forces on the outputs: neurons, initial outputs and times in, a vector over the inputs out.
 
-Every contribution of the generated tables is a contraction of a tensor with errors, whose initial outputs are drawn
-with both signs, or with targets and a function of the training NTK between two slots; summed over the hidden layers
-that a neuron can sit in. The mean over draws is the exact contraction. Arrays: (draws, signs of z, outputs, inputs).
+Every contribution of the generated tables is a contraction of a tensor with a target of the output and with something
+between two slots: a function of the training NTK, or the errors' second moment. It is summed over the hidden layers
+that a neuron can sit in; averages over everything but the neuron are exact where the contraction is a tree, and else
+by random vectors. The mean over draws is the exact contraction. Arrays: (draws, signs of z, outputs, inputs).
 """
 
 from __future__ import annotations
@@ -15,41 +16,40 @@ import jax
 import jax.numpy as jnp
 
 from numeric.contributions import Contraction, Contribution, Pairing
-from numeric.generated.adjoint import CONTRACTIONS, MOMENTS
+from numeric.generated.adjoint import CONTRACTIONS, MOMENTS, PAIRS
 from numeric.generated.training import CUMULANTS
-from numeric.trained.sampled.graph import Edge, Rows, acyclic, contract, factor_edge, matrix_edge, object_edge
+from numeric.trained.sampled.graph import Bond, Edge, Rows, contract, factor_edge, joined, matrix_bond, object_bond
 from numeric.trained.sampled.objects import (
     Activities,
     HiddenLayer,
     Made,
     Piece,
     activities_of,
-    drawn_pieces,
     exact_pieces,
     made,
 )
+from numeric.trained.sampled.opened import BRIDGE, Opened, opening, without_edges
 from numeric.trained.statistics import partner
 
 Array = jax.Array
 Weights = Mapping[Contribution, tuple[Array, Sequence[Array]]]
 """For each contribution a number for each sample and factors on its modes, (S,) and (S, M) each."""
-Placed = tuple[float, dict[int, Array], dict[tuple[int, int], Array]]
-"""A number, vectors on slots, functions of the training NTK between slots."""
 
 
 @partial(
     jax.tree_util.register_dataclass,
-    data_fields=["layers", "factors", "initial", "U", "y", "pieces", "means", "thin"],
+    data_fields=["layers", "factors", "initial", "U", "y", "kernel", "pieces", "openings", "means", "thin"],
     meta_fields=["derivatives", "shares"],
 )
 @dataclass(frozen=True)
 class Theory:
     """What a draw needs: hidden layers from the first up, their factors F Fᵀ = K, modes, targets.
 
-    `initial` is such a factor of the outputs' kernel, `U` is (inputs, modes), zero on test inputs; `y` (outputs,
-    modes); `shares` are n_{L-1} / n_l. `pieces` are the exact pieces of every kind of pair for a neuron of each hidden
-    layer, `means` the means of those objects that enter by their covariance. `thin` is a factor of the first
-    layer's NTK with few columns (None: it has as many as rows).
+    `initial` is such a factor of the outputs' kernel, `kernel` that kernel in the modes (M, M); `U` is (inputs, modes),
+    zero on test inputs; `y` (outputs, modes); `shares` are n_{L-1} / n_l. `pieces` are the exact pieces of every kind
+    of pair for a neuron of each hidden layer, `openings` those of the pairs that may have to be opened, `means` the
+    means of those objects that enter by their covariance. `thin` is a factor of the first layer's NTK with few columns
+    (None: it has as many as rows).
     """
 
     derivatives: Callable[[Array, int], Array]
@@ -59,9 +59,24 @@ class Theory:
     shares: tuple[float, ...]
     U: Array
     y: Array
+    kernel: Array
     pieces: tuple[dict[str, tuple[Piece, ...]], ...]
+    openings: tuple[dict[str, tuple[Opened | None, ...]], ...]
     means: tuple[dict[str, Array], ...]
     thin: Array | None = None
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class Still:
+    """Moments of errors that have come to rest, between all inputs: every mode weighs 1/h. (N, N) each.
+
+    `inverse` is the training NTK's inverse; `kernel` and `targets` are K and Σ y y between two of them.
+    """
+
+    inverse: Array
+    kernel: Array
+    targets: Array
 
 
 def objects_of(
@@ -91,100 +106,188 @@ def mean_object(pieces: Sequence[Piece], layer: HiddenLayer) -> Array:
 
 @dataclass(frozen=True)
 class Draw:
-    """Drawn neurons: of each hidden layer as a source, and for each source one of every layer above, twice.
+    """Drawn neurons of each hidden layer as a source, and initial outputs z for each output: (S, 1, outputs, M).
 
-    `errors` are initial errors ±z - y in the modes, z drawn for each output: (S, 2, outputs, M); `mixed` are they in an
-    order that a random number shifts, times the root of their number: the mean of mixed ⊗ mixed in a row is the sum
-    over outputs of errors ⊗ errors, and so is its mean over the rows, draw by draw. Neurons above are drawn for each
-    row.
+    `errors` are initial errors ±z - y in the modes, (S, 2, outputs, M); `mixed` are they in an order that a random
+    number shifts, times the root of their number: the mean of mixed ⊗ mixed in a row is the sum over outputs of
+    errors ⊗ errors, and so is its mean over the rows, draw by draw. `targets` are the targets likewise, each row with a
+    random sign. `key` is for the random vectors of pairs that are opened.
     """
 
     sources: Sequence[Activities]
-    above: Sequence[tuple[Sequence[Activities], Sequence[Activities]]]
+    z: Array
     errors: Array
     mixed: Array
+    targets: Array
+    key: Array
 
 
 def draw(theory: Theory, key: Array, count: int) -> tuple[Draw, Array]:
     """`count` draws, and the initial outputs on all inputs (S, outputs, N); the same ones in either precision."""
     kind = theory.U.dtype
-    keys = iter(jax.random.split(key, 2 + len(theory.layers) * (2 * len(theory.layers) + 1)))
-
-    def neurons(layer: int, rows: int = 1) -> Activities:
-        noise = jax.random.normal(next(keys), (count, 1, rows, len(theory.U)), jnp.float32).astype(kind)
-        return activities_of(theory.derivatives, noise @ theory.factors[layer].T)
-
+    keys = iter(jax.random.split(key, 4 + len(theory.layers)))
+    sources = []
+    for factor in theory.factors:
+        noise = jax.random.normal(next(keys), (count, 1, 1, len(theory.U)), jnp.float32).astype(kind)
+        sources.append(activities_of(theory.derivatives, noise @ factor.T))
     outputs = len(theory.y)
-    sources, above = [], []
-    for k in range(len(theory.layers)):
-        sources.append(neurons(k))
-        up = range(k + 1, len(theory.layers))
-        above.append(([neurons(m, outputs) for m in up], [neurons(m, outputs) for m in up]))
     noise = jax.random.normal(next(keys), (count, outputs, theory.initial.shape[1]), jnp.float32).astype(kind)
     z = noise @ theory.initial.T
     modes, y = z @ theory.U, theory.y[None]
     errors = jnp.stack([modes - y, -modes - y], axis=1)
     shift = jax.random.randint(next(keys), (count, 1), 0, outputs)
-    order = (jnp.arange(outputs)[None, :] + shift) % outputs
-    mixed = outputs**0.5 * jnp.take_along_axis(errors, order[:, None, :, None], axis=2)
-    return Draw(sources, above, errors, mixed), z
+    order = ((jnp.arange(outputs)[None, :] + shift) % outputs)[:, None, :, None]
+    mixed = outputs**0.5 * jnp.take_along_axis(errors, order, axis=2)
+    signs = jax.random.rademacher(next(keys), (count, 1, outputs, 1), kind)
+    every = jnp.broadcast_to(theory.y, (count, 1, *theory.y.shape))
+    targets = outputs**0.5 * signs * jnp.take_along_axis(every, order, axis=2)
+    return Draw(sources, modes[:, None], errors, mixed, targets, next(keys)), z
+
+
+@dataclass(frozen=True)
+class Bridge:
+    """What the moment of the errors puts between two internal slots: an edge, a matrix at rest, random vectors.
+
+    `across` takes a vector on the first slot to the second, `back` the other way; `probe` is a pair of vectors whose
+    product has that mean.
+    """
+
+    slots: tuple[int, int]
+    across: Callable[[Array], Array]
+    back: Callable[[Array], Array]
+    matrix: Array | None = None
+    probe: Callable[[], tuple[Array, Array]] | None = None
 
 
 class Forces:
     """All contributions for one draw; vectors that several of them share are made once."""
 
-    def __init__(self, theory: Theory, draw: Draw):
-        self.theory, self.draw = theory, draw
+    def __init__(self, theory: Theory, draw: Draw, still: Still | None = None):
+        self.theory, self.draw, self.still = theory, draw, still
         self.ones = jnp.ones((1, 1, 1, len(theory.U)), theory.U.dtype)
         self._exact = [
             {kind: made(pieces, source) for kind, pieces in own.items()}
             for own, source in zip(theory.pieces, draw.sources)
         ]
-        self._drawn: dict[tuple[int, str, int], list[Made]] = {}
+        self._loose: dict[tuple[int, str, int], list[tuple[Made, bool]]] = {}
 
-    def drawn(self, layer: int, kind: str, which: int) -> list[Made]:
+    def loose(self, layer: int, kind: str, which: int) -> list[tuple[Made, bool]]:
+        """A pair without edges; `which` of a tensor's two pairs it is: each has random vectors of its own."""
         key = (layer, kind, which)
-        if key not in self._drawn:
-            theory, above = self.theory, self.draw.above[layer][which]
-            self._drawn[key] = drawn_pieces(kind, theory.layers[layer:], self.draw.sources[layer], above)
-        return self._drawn[key]
+        if key not in self._loose:
+            theory, count = self.theory, len(self.draw.z)
+            place = (2 * layer + which) * len(PAIRS) + sorted(PAIRS).index(kind)
 
-    def force(self, c: Contribution, weight: tuple[Array, Sequence[Array]]) -> Array:
-        """One contribution's force on the outputs, (S, outputs, inputs)."""
-        return jnp.mean(self.signed(c, weight, False), axis=1)
+            def noise(number: int, rank: int) -> Array:
+                own = jax.random.fold_in(jax.random.fold_in(self.draw.key, place), number)
+                shape = (count, 1, len(theory.y), rank)
+                return jax.random.normal(own, shape, jnp.float32).astype(theory.U.dtype)
 
-    def signed(self, c: Contribution, weight: tuple[Array, Sequence[Array]], linear: bool = True) -> Array:
-        """The force for both signs of z, (S, 2, outputs, inputs).
+            made_here, openings = self._exact[layer][kind], theory.openings[layer][kind]
+            self._loose[key] = list(without_edges(made_here, openings, noise))
+        return self._loose[key]
 
-        Where z enters linearly only, and not `linear`, the mean over the sign on an axis of length 1.
+    def force(self, c: Contribution, weight: tuple[Array, Sequence[Array]], at_rest: bool = False) -> Array:
+        """One contribution's force on the outputs, initial values averaged over if possible: (S, outputs, inputs).
+
+        `at_rest` says that all factors of the weight are 1/h, for which `still` has the moments.
         """
         number, factors = weight
         total: Array | None = None
         for pairing in CUMULANTS[c.product]:
             carrier = c.internal.index(partner(pairing.pairs, c.external[0]))
-            for scale, vectors, bridges in self._moment(c, carrier, factors, linear):
+            for sign, slot, bridge in self._moment(c, carrier, factors, at_rest):
+                y = self.vector(c, slot, self.theory.y[None, None], factors)
+                rows = Rows(pairing.order.index(c.internal[slot]), ())
+                value = sign * self.tensor(pairing, c, {slot: y}, bridge, c.external[0], rows)
+                total = value if total is None else total + value
+        assert total is not None
+        return (number[:, None, None, None] * total)[:, 0]
+
+    def _moment(
+        self, c: Contribution, carrier: int, factors: Sequence[Array], at_rest: bool
+    ) -> Iterator[tuple[float, int, Bridge]]:
+        """The moment of errors and legs: a sign, the slot of the output's own target, what joins the other two."""
+        still = self.still if at_rest else None
+        together: dict[tuple[int, tuple[int, int]], list[float]] = {}
+        for term in MOMENTS[c.kinds][carrier]:
+            (slot,) = (place for place, component in term.targets if component == "i")
+            number = term.sign * len(self.theory.y) ** term.loops
+            if term.deltas:
+                yield number, slot, self.delta(c, term.deltas[0], factors, still)
+                continue
+            others = tuple(place for place, component in term.targets if component != "i")
+            pair = term.kernels[0] if term.kernels else (others[0], others[1])
+            kernels_targets = together.setdefault((slot, pair), [0.0, 0.0])
+            kernels_targets[0 if term.kernels else 1] += number
+        for (slot, pair), (kernels, targets) in together.items():
+            yield -1.0, slot, self._second(c, pair, factors, (-kernels, -targets), still)
+
+    def delta(
+        self, c: Contribution, slots: tuple[int, int], factors: Sequence[Array], still: Still | None = None
+    ) -> Bridge:
+        """A function of the training NTK between two slots."""
+        across = partial(self._through, self.factor(c, slots, factors))
+        return Bridge(slots, across, across, None if still is None else still.inverse)
+
+    def _through(self, factor: Array, v: Array) -> Array:
+        U = self.theory.U
+        return ((v @ U) * factor) @ U.T
+
+    def _second(
+        self,
+        c: Contribution,
+        slots: tuple[int, int],
+        factors: Sequence[Array],
+        numbers: tuple[float, float],
+        still: Still | None,
+    ) -> Bridge:
+        """numbers[0] K + numbers[1] Σ y y between two slots."""
+        theory, (kernels, targets) = self.theory, numbers
+        modes = kernels * theory.kernel + targets * theory.y.T @ theory.y
+        first, second = (self.factor(c, (slot,), factors) for slot in slots)
+
+        def carried(v: Array, near: Array, far: Array) -> Array:
+            return ((((v @ theory.U) * near) @ modes) * far) @ theory.U.T
+
+        def probe() -> tuple[Array, Array]:
+            rows = kernels**0.5 * self.draw.z + targets**0.5 * self.draw.targets
+            return (rows * first) @ theory.U.T, (rows * second) @ theory.U.T
+
+        matrix = None if still is None else kernels * still.kernel + targets * still.targets
+        return Bridge(
+            slots, partial(carried, near=first, far=second), partial(carried, near=second, far=first), matrix, probe
+        )
+
+    def signed(self, c: Contribution, weight: tuple[Array, Sequence[Array]]) -> Array:
+        """The force for both signs of the initial outputs, (S, 2, outputs, inputs)."""
+        number, factors = weight
+        total: Array | None = None
+        for pairing in CUMULANTS[c.product]:
+            carrier = c.internal.index(partner(pairing.pairs, c.external[0]))
+            for scale, vectors, bridge in self._drawn_moment(c, carrier, factors):
                 value = scale * self.tensor(
-                    pairing, c, vectors, bridges, c.external[0], self._rows(pairing, c, carrier, vectors)
+                    pairing, c, vectors, bridge, c.external[0], self._rows(pairing, c, carrier, vectors)
                 )
                 total = value if total is None else total + value
         assert total is not None
         return number[:, None, None, None] * total
 
-    def _moment(self, c: Contribution, carrier: int, factors: Sequence[Array], linear: bool) -> Iterator[Placed]:
-        """What stands for the errors' moment: drawn errors where there are no legs, else targets and bridges."""
+    def _drawn_moment(
+        self, c: Contribution, carrier: int, factors: Sequence[Array]
+    ) -> Iterator[tuple[float, dict[int, Array], Bridge | None]]:
+        """What stands for the errors' moment: drawn errors where there are no legs, else one of them and a bridge."""
         if set(c.kinds) == {"e"}:
             vectors = {}
             for slot in range(len(c.kinds)):
                 errors = self.draw.errors if slot == carrier else self.draw.mixed
                 vectors[slot] = self.vector(c, slot, errors, factors)
-            yield 1.0, vectors, {}
+            yield 1.0, vectors, None
             return
-        own = -self.draw.errors if linear else self.theory.y[None, None]
         for term in MOMENTS[c.kinds][carrier]:
             assert not term.kernels and all(component == "i" for _, component in term.targets)
-            vectors = {slot: self.vector(c, slot, own, factors) for slot, _ in term.targets}
-            bridges = {pair: self.factor(c, pair, factors) for pair in term.deltas}
-            yield term.sign * len(self.theory.y) ** term.loops, vectors, bridges
+            vectors = {slot: self.vector(c, slot, -self.draw.errors, factors) for slot, _ in term.targets}
+            yield term.sign * len(self.theory.y) ** term.loops, vectors, self.delta(c, term.deltas[0], factors)
 
     def _rows(self, pairing: Pairing, c: Contribution, carrier: int, vectors: Mapping[int, Array]) -> Rows:
         """Which vectors of a contraction are drawn anew for each output: all errors but that of the output itself."""
@@ -209,12 +312,12 @@ class Forces:
         pairing: Pairing,
         c: Contribution,
         vectors: Mapping[int, Array],
-        bridges: Mapping[tuple[int, int], Array],
+        bridge: Bridge | None,
         open_slot: int,
         rows: Rows | None = None,
         outside: Array | None = None,
     ) -> Array:
-        """One tensor with vectors on internal slots, functions of the training NTK between them; by all hidden layers.
+        """One tensor with vectors on internal slots and a bridge between two of them; by all hidden layers.
 
         One external slot stays open; `outside` is a vector on the first, if that is another one. `rows` says which
         vectors are drawn for each output, without it none are averaged over outputs.
@@ -223,63 +326,82 @@ class Forces:
         placed: list[Array | None] = [None] * 4
         for slot, vector in vectors.items():
             placed[axis[c.internal[slot]]] = vector
-        joined = [
-            Edge(axis[c.internal[a]], axis[c.internal[b]], *(self._across(factor),) * 2)
-            for (a, b), factor in bridges.items()
-        ]
         if outside is not None:
             placed[axis[c.external[0]]] = outside
         root = axis[open_slot]
+        if bridge is not None:
+            first, second = (axis[c.internal[slot]] for slot in bridge.slots)
+            bridge = replace(bridge, slots=(first, second))
         total: Array | None = None
         for layer, share in enumerate(self.theory.shares):
-            value = share * self._at(layer, CONTRACTIONS[pairing.tensor], placed, joined, root, rows)
+            value = share * self._at(layer, CONTRACTIONS[pairing.tensor], placed, bridge, root, rows)
             total = value if total is None else total + value
         assert total is not None
         return total
 
-    def _across(self, factor: Array) -> Callable[[Array], Array]:
-        U = self.theory.U
-        return lambda v: ((v @ U) * factor) @ U.T
-
-    def link(self, layer: int, first: int, second: int) -> Edge:
+    def link(self, layer: int, first: int, second: int) -> Bond:
         """The NTK of a hidden layer between two labels; of the first one by the inputs where they are few numbers."""
-        thin = self.theory.thin
-        if layer or thin is None:
-            return matrix_edge(first, second, self.theory.layers[layer].Theta)
-        return factor_edge(first, second, thin)
+        thin, theta = self.theory.thin, self.theory.layers[layer].Theta
+        edge = None if layer or thin is None else factor_edge(first, second, thin)
+        return matrix_bond((first, second), theta, edge)
 
     def _at(
         self,
         layer: int,
         own: Contraction,
         vectors: Sequence[Array | None],
-        joined: Sequence[Edge],
+        bridge: Bridge | None,
         root: int,
         rows: Rows | None = None,
     ) -> Array:
         """The share of neurons of one hidden layer."""
-        edges = [self.link(layer, *labels) for labels in own.links] + list(joined)
-        fixed = [(edge.first, edge.second) for edge in edges]
+        bonds = [self.link(layer, *labels) for labels in own.links]
         exact = [list(self._exact[layer][kind]) for kind in own.kinds]
         if own.centered:
             for pieces, kind in zip(exact, own.kinds):
                 pieces.append(Made(None, None, -self.theory.means[layer][kind]))
-        for as_edge in ((True, True), (True, False), (False, True), (False, False)):
-            objects = [axes for axes, whole in zip(own.axes, as_edge) if whole]
-            if not acyclic([*fixed, *objects]):
-                continue
-            whole = [object_edge(axes, pieces) for axes, pieces, w in zip(own.axes, exact, as_edge) if w]
-            loose = [self.drawn(layer, kind, k) for k, kind in enumerate(own.kinds) if not as_edge[k]]
-            places = [axes for axes, w in zip(own.axes, as_edge) if not w]
-            return _with_loose(vectors, [*edges, *whole], places, loose, root, self.ones, rows)
-        raise AssertionError("links close a cycle")
+        objects = [object_bond(axes, pieces) for axes, pieces in zip(own.axes, exact)]
+        joint = [] if bridge is None else [_bridge_bond(bridge)]
+        opened = opening(
+            own,
+            self.theory.pieces[layer],
+            None if bridge is None else (bridge.slots, bool(joint[0].pieces), bridge.probe is not None),
+        )
+        assert opened is not None
+        edges = joined(
+            [*bonds, *(joint if BRIDGE not in opened else []), *(o for k, o in enumerate(objects) if k not in opened)]
+        )
+        assert edges is not None
+        vectors = list(vectors)
+        if BRIDGE in opened:
+            assert bridge is not None and bridge.probe is not None
+            for label, vector in zip(bridge.slots, bridge.probe()):
+                vectors[label] = _times(vectors[label], vector)
+            rows = rows and replace(rows, groups=(*rows.groups, frozenset(bridge.slots)))
+        free = [k for k in opened if k != BRIDGE]
+        return _with_loose(
+            vectors,
+            edges,
+            [own.axes[k] for k in free],
+            [self.loose(layer, own.kinds[k], k) for k in free],
+            root,
+            self.ones,
+            rows,
+        )
+
+
+def _bridge_bond(bridge: Bridge) -> Bond:
+    edge = Edge(*bridge.slots, bridge.across, bridge.back)
+    if bridge.matrix is None:
+        return Bond(None, edge)
+    return matrix_bond(bridge.slots, bridge.matrix)
 
 
 def _with_loose(
     vectors: Sequence[Array | None],
     edges: Sequence[Edge],
     places: Sequence[tuple[int, int]],
-    loose: Sequence[Sequence[Made]],
+    loose: Sequence[Sequence[tuple[Made, bool]]],
     root: int,
     ones: Array,
     rows: Rows | None = None,
@@ -287,18 +409,19 @@ def _with_loose(
     """Σ over the pieces of the pairs that are no edges; their vectors join those of the labels."""
     if not loose:
         return contract(vectors, edges, root, ones, rows)
-    if rows is not None:
-        rows = replace(rows, groups=(*rows.groups, frozenset(places[0])))
     total: Array | None = None
-    for piece in loose[0]:
-        own, more = list(vectors), list(edges)
+    for piece, random in loose[0]:
+        own, more, drawn = list(vectors), list(edges), rows
+        if rows is not None and random:
+            drawn = replace(rows, groups=(*rows.groups, frozenset(places[0])))
         for label, vector in zip(places[0], (piece.left, piece.right)):
             if vector is not None:
-                before = own[label]
-                own[label] = vector if before is None else before * vector
-        if piece.matrix is not None:
-            more.append(matrix_edge(*places[0], piece.matrix))
-        value = _with_loose(own, more, places[1:], loose[1:], root, ones, rows)
+                own[label] = _times(own[label], vector)
+        value = _with_loose(own, more, places[1:], loose[1:], root, ones, drawn)
         total = value if total is None else total + value
     assert total is not None
     return total
+
+
+def _times(a: Array | None, b: Array) -> Array:
+    return b if a is None else a * b

@@ -1,7 +1,8 @@
 """Contractions of a tensor as trees: four labels, the pairs' objects and NTKs as edges, vectors on the labels.
 
-Without cycles a contraction costs one product of a matrix and a vector for each edge. Every tensor's links are a tree
-(its cumulant's forest); the pairs' edges may close cycles, and then the drawn form of a pair, without edges, is used.
+Without cycles a contraction costs one product of a matrix and a vector for each edge. What joins the same two labels is
+multiplied, entry by entry, and is one edge. Longer cycles are opened (`opened.py`): an edge becomes a sum of products
+of vectors on its two labels.
 """
 
 from __future__ import annotations
@@ -72,6 +73,50 @@ def object_edge(axes: tuple[int, int], pieces: Sequence[Made]) -> Edge:
         return total
 
     return Edge(*axes, lambda v: across(v, False), lambda v: across(v, True))
+
+
+@dataclass(frozen=True)
+class Bond:
+    """What joins two labels, as pieces; None where its matrix differs from draw to draw, and there is only an edge."""
+
+    pieces: Sequence[Made] | None
+    edge: Edge
+
+    @property
+    def axes(self) -> tuple[int, int]:
+        return self.edge.first, self.edge.second
+
+
+def matrix_bond(axes: tuple[int, int], matrix: Array, edge: Edge | None = None) -> Bond:
+    """A symmetric matrix; `edge` is a cheaper way to apply it."""
+    return Bond([Made(None, None, matrix)], matrix_edge(*axes, matrix) if edge is None else edge)
+
+
+def object_bond(axes: tuple[int, int], pieces: Sequence[Made]) -> Bond:
+    return Bond(pieces, object_edge(axes, pieces))
+
+
+def joined(bonds: Sequence[Bond]) -> list[Edge] | None:
+    """Bonds as edges without cycles, those of the same two labels as one; None where a cycle is left.
+
+    Of bonds that are multiplied all but the last must be symmetric matrices.
+    """
+    single: dict[frozenset[int], Bond] = {}
+    for bond in bonds:
+        key = frozenset(bond.axes)
+        if key in single:
+            before = single[key].pieces
+            if before is None or bond.pieces is None:
+                return None
+            (other,) = before
+            assert other.matrix is not None
+            bond = object_bond(bond.axes, [_multiplied(piece, other.matrix) for piece in bond.pieces])
+        single[key] = bond
+    return [bond.edge for bond in single.values()] if acyclic([bond.axes for bond in single.values()]) else None
+
+
+def _multiplied(piece: Made, matrix: Array) -> Made:
+    return Made(piece.left, piece.right, matrix if piece.matrix is None else piece.matrix * matrix)
 
 
 def acyclic(edges: Sequence[tuple[int, int]]) -> bool:

@@ -1,8 +1,7 @@
 """Objects of a pair of labels as one neuron makes them, carried to the output by the layers above: Σ l_1 E_12 r_2.
 
 The generated maps (`numeric.generated.adjoint`) are run downwards: matrices that multiply a pair at the output become
-matrices that multiply what a neuron of a hidden layer makes. With averages over the neurons above done exactly each
-piece has a matrix E; with neurons above drawn at random there is none, l and r hold what the drawn ones did.
+matrices that multiply what a neuron of a hidden layer makes, averages over the neurons above done exactly.
 """
 
 from __future__ import annotations
@@ -155,56 +154,6 @@ def made(pieces: Sequence[Piece], activities: Activities) -> list[Made]:
                 right = piece.number * right
         found.append(Made(left, right, piece.matrix))
     return found
-
-
-def drawn_pieces(
-    kind: str, layers: Sequence[HiddenLayer], source: Activities, above: Sequence[Activities]
-) -> list[Made]:
-    """A kind of pair at the output for drawn source neurons, with one drawn neuron for each layer above."""
-    states: list[tuple[Place, Array | None, Array | None, Array | None]] = [((kind, (0, 1)), None, None, None)]
-    for layer, activities in zip(reversed(layers[1:]), reversed(above), strict=True):
-        below = []
-        for (own, at), left, right, matrix in states:
-            for step in PAIRS[own].steps:
-                number = _number(step.coefficient, layer.parameters)
-                if at[0] == at[1]:
-                    factor = number * _own(layer.brackets[step.orders])
-                    if step.theta:
-                        factor = factor * _own(layer.Theta)
-                    ends = _times(left, factor) if at[0] == 0 else left, right if at[0] == 0 else _times(right, factor)
-                    below.append((_place(step, at), *ends, matrix))
-                    continue
-                first, second = (activities[step.orders[k]] for k in at)
-                edge = layer.Theta if step.theta else None
-                joint = edge if matrix is None else matrix if edge is None else matrix * edge
-                below.append((_place(step, at), _times(left, number * first), _times(right, second), joint))
-        states = below
-    found = []
-    for (own, at), left, right, matrix in states:
-        for origin in PAIRS[own].sources:
-            number = _number(origin.coefficient, layers[0].parameters)
-            first, second = (source[k] for k in origin.orders)
-            edge = matrix
-            if at[0] == at[1]:
-                both = number * first * second * (_own(layers[0].Theta) if origin.theta else 1.0)
-                ends = (_times(left, both), right) if at[0] == 0 else (left, _times(right, both))
-            else:
-                if at == (1, 0):
-                    first, second = second, first
-                ends = (_times(left, number * first), _times(right, second))
-                if origin.theta:
-                    edge = layers[0].Theta if edge is None else edge * layers[0].Theta
-            found.append(Made(ends[0], ends[1], edge))
-    return found
-
-
-def _own(matrix: Array) -> Array:
-    """The diagonal, laid out as vectors of drawn neurons are."""
-    return jnp.diagonal(matrix)[None, None, None, :]
-
-
-def _times(a: Array | None, b: Array) -> Array:
-    return b if a is None else a * b
 
 
 def root(K: np.ndarray) -> np.ndarray:

@@ -30,7 +30,7 @@ from numeric.trained.sampled.clock import Clock
 from numeric.trained.sampled.controls import controls_of
 from numeric.trained.sampled.estimate import TOTAL, Program, Sampler, chosen_batch, known_devices, part_names
 from numeric.trained.sampled.run import Goal, Outcome, identity_of, run
-from numeric.trained.sampled.setting import refuse, theory_of
+from numeric.trained.sampled.setting import refuse, still_moments, theory_of
 from numeric.trained.sampled.spread import SpreadProgram, SpreadSampler, exact_part
 from numeric.trained.sampled.times import Evolution, mixture
 from numeric.trained.sampled.two_labels import first_order_kernels
@@ -144,7 +144,8 @@ class SampledPrediction:
             vectors = learnt @ np.asarray(self._theory.U, dtype=float).T
             controls = controls_of(self._theory, ahead, vectors, len(part_names()))
         arrays = (jnp.asarray(ahead, self._dtype), jnp.asarray(response, self._dtype))
-        return Sampler(Program(self._theory, *arrays, count, controls), clock, self.options.seed)
+        still = still_moments(self._theory, own.modes.h) if time is None else None
+        return Sampler(Program(self._theory, *arrays, count, still, controls), clock, self.options.seed)
 
     def _exact(self, time: float | None) -> FiniteWidth:
         """What is exact at order 1/n: the shares of H1 and G1."""

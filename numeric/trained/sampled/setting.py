@@ -14,8 +14,9 @@ from numeric.brackets.products import compiled_pairs
 from numeric.errors import NumericError
 from numeric.generated.adjoint import CONTRACTIONS, PAIRS
 from numeric.trained.infinite import KernelPrediction
-from numeric.trained.sampled.forces import Theory, objects_of
+from numeric.trained.sampled.forces import Still, Theory, objects_of
 from numeric.trained.sampled.objects import HIGHEST, HiddenLayer, needed_orders, root
+from numeric.trained.sampled.opened import every_opening, openings
 
 
 def source_orders() -> set[tuple[int, int]]:
@@ -65,6 +66,8 @@ def theory_of(flow: Any, kernel: KernelPrediction, dtype: Any = jnp.float64) -> 
     shares = tuple(flow.widths[-1] / flow.widths[number] for number in range(1, flow.depth))
     derivatives: Callable[[jax.Array, int], jax.Array] = functions.derivatives
     pieces, means = objects_of(layers)
+    known: list = []
+    opened = tuple({kind: openings(own[kind], known) for kind in sorted(every_opening(own))} for own in pieces)
     theory = Theory(
         derivatives,
         tuple(layers),
@@ -73,8 +76,18 @@ def theory_of(flow: Any, kernel: KernelPrediction, dtype: Any = jnp.float64) -> 
         shares,
         jnp.asarray(U),
         jnp.asarray(y),
+        jnp.asarray(kernel.modes.U.T @ kernel.K[np.ix_(kernel.train, kernel.train)] @ kernel.modes.U),
         pieces,
+        opened,
         means,
         thin_factor(np.asarray(layers[0].Theta)),
     )
     return jax.tree_util.tree_map(lambda x: jnp.asarray(x, dtype), theory)
+
+
+def still_moments(theory: Theory, h: np.ndarray) -> Still:
+    """Moments of errors at rest in modes of eigenvalues h."""
+    U, y, kernel = (np.asarray(x, dtype=float) for x in (theory.U, theory.y, theory.kernel))
+    over = U / h
+    found = (over @ U.T, over @ kernel @ over.T, (y @ over.T).T @ (y @ over.T))
+    return Still(*(jnp.asarray(x, theory.U.dtype) for x in found))

@@ -115,12 +115,12 @@ def _crossed(forces: Forces, c: Contribution, weight: tuple[Array, Sequence[Arra
         together = partner(pairing.pairs, c.external[0]) == c.external[1]
         if set(c.kinds) == {"e"}:
             errors = forces.draw.mixed if together else forces.draw.errors
-            scale, bridges = 1.0, {}
+            scale, bridge = 1.0, None
             vectors = {slot: forces.vector(c, slot, errors, factors) for slot in range(2)}
         else:
             scale, vectors = float(len(forces.theory.y)) if together else 1.0, {}
-            bridges = {(0, 1): forces.factor(c, (0, 1), factors)}
-        value = scale * jnp.mean(forces.tensor(pairing, c, vectors, bridges, c.external[1], outside=outside), axis=1)
+            bridge = forces.delta(c, (0, 1), factors)
+        value = scale * jnp.mean(forces.tensor(pairing, c, vectors, bridge, c.external[1], outside=outside), axis=1)
         total = value if total is None else total + value
     assert total is not None
     return number[:, None, None] * jnp.broadcast_to(total, (total.shape[0], len(forces.theory.y), total.shape[2]))

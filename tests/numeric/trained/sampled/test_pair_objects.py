@@ -9,7 +9,8 @@ import pytest
 from numeric import flow
 from numeric.generated.adjoint import CONTRACTIONS
 from numeric.trained.infinite import kernel_prediction
-from numeric.trained.sampled.objects import activities_of, drawn_pieces, made
+from numeric.trained.sampled.objects import activities_of, made
+from numeric.trained.sampled.opened import opened, without_edges
 from numeric.trained.sampled.setting import theory_of
 
 
@@ -59,12 +60,29 @@ def test_every_tensor_is_a_sum_over_neurons_of_two_pairs(setting, name):
     np.testing.assert_allclose(total, exact, atol=1e-8 * np.abs(exact).max())
 
 
-@pytest.mark.parametrize("kind", sorted({kind for own in CONTRACTIONS.values() for kind in own.kinds}))
-def test_drawn_neurons_above_average_to_the_exact_pieces(setting, kind):
+@pytest.mark.parametrize("layer", [0, 1])
+def test_pairs_without_edges_average_to_the_exact_ones(setting, layer):
+    """All normal numbers at +-sqrt(rank) along one axis at a time: their second moments are exact."""
     _, theory = setting
-    above, weights = neurons(theory, 1)
-    source = {k: v[700:701] for k, v in neurons(theory, 0)[0].items()}
-    drawn = matrix(drawn_pieces(kind, theory.layers, source, [above]))
-    mean = np.einsum("s,sab->ab", weights, np.broadcast_to(drawn, (len(weights), 2, 2)))
-    exact = matrix(made(theory.pieces[0][kind], source))[0]
-    np.testing.assert_allclose(mean, exact, atol=1e-8 * np.abs(exact).max())
+    source = {k: v[700:701] for k, v in neurons(theory, layer)[0].items()}
+    assert "11" in theory.openings[layer]
+    for kind, openings in theory.openings[layer].items():
+        pieces = made(theory.pieces[layer][kind], source)
+
+        def noise(number, rank):
+            return jnp.sqrt(rank) * jnp.eye(rank)[:, None, None, :]
+
+        found = [(matrix([piece]), random) for piece, random in without_edges(pieces, openings, noise)]
+        total = sum(value.mean(axis=0) for value, _ in found)
+        exact = matrix(pieces)[0]
+        np.testing.assert_allclose(total, exact, atol=1e-8 * np.abs(exact).max())
+        assert any(random for _, random in found) == any(own is not None and len(own.near) for own in openings)
+
+
+def test_matrices_that_are_not_symmetric_are_opened_too():
+    random = np.random.default_rng(5).normal(size=(6, 6))
+    own = opened(random)
+    np.testing.assert_allclose(own.left.T @ own.right + own.near.T @ own.far, random, atol=1e-12)
+    outer = opened(np.outer(random[0], random[1]))
+    assert len(outer.near) == 0
+    np.testing.assert_allclose(outer.left.T @ outer.right, np.outer(random[0], random[1]), atol=1e-12)
