@@ -41,6 +41,7 @@ class PairPlan:
 
     tail: Array
     on_host: ClassVar[bool] = False  # whether `rectangle` takes NumPy arrays as well
+    most_on_host: ClassVar[int] = 256  # inputs up to which that is faster than compiling a program
 
     def rectangle(
         self, functions: Functions, orders: tuple[Order, ...], pairs: Rectangle, symmetric: bool

@@ -7,26 +7,19 @@ bounds what is left out for every correlation.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import partial
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
-from numeric.brackets.calculus import Order, PairPlan
+from numeric.brackets.arrays import loop, module_of
 from numeric.brackets.functions import Functions
-from numeric.brackets.pairs import pair_brackets
+from numeric.brackets.rules import evaluate
 from numeric.errors import NumericError
 
 Array = jax.Array
 Orders = tuple[int, ...]
 ENOUGH, LONGEST, RADIUS = 1e-13, 2048, 14.0
-
-
-@partial(jax.jit, static_argnums=(0, 1))
-def compiled_pairs(functions: Functions, orders: tuple[Order, ...], plan: PairPlan, K: Array) -> dict[Order, Array]:
-    """`pair_brackets` as one compiled program, for calls from the host."""
-    return pair_brackets(functions, K, orders, plan)
+FEW = 256  # inputs up to which a loop on the host is faster than compiling one
 
 
 def _hermite(nodes: np.ndarray, n: int) -> np.ndarray:
@@ -39,18 +32,20 @@ def _hermite(nodes: np.ndarray, n: int) -> np.ndarray:
     return rows
 
 
-@jax.jit
 def _series(rho: Array, left: Array, right: Array) -> Array:
     """Σ_n ρ^n left[n]_a right[n]_b."""
 
     def horner(total: Array, terms: tuple[Array, Array]) -> tuple[Array, None]:
         return total * rho + terms[0][:, None] * terms[1][None, :], None
 
-    return jax.lax.scan(horner, jnp.zeros_like(rho), (left, right), reverse=True)[0]
+    return loop(horner, module_of(rho).zeros_like(rho), (left, right), reverse=True)[0]
+
+
+_compiled_series = jax.jit(_series)
 
 
 def product_pairs(
-    functions: Functions, K: Array, groups: Iterable[tuple[Orders, Orders]]
+    functions: Functions, K: np.ndarray, groups: Iterable[tuple[Orders, Orders]]
 ) -> dict[tuple[Orders, Orders], np.ndarray]:
     """{(orders at a, orders at b): (N, N)}; with no orders on one side the average is over the other alone."""
     wanted = sorted(set(groups))
@@ -60,9 +55,9 @@ def product_pairs(
     step = min(0.05, 0.25 / max(float(scale.max()), 1e-300))
     half = step * (np.arange(int(np.ceil(RADIUS / step))) + 0.5)
     nodes = np.concatenate([-half[::-1], half])
-    z = jnp.asarray(scale[:, None] * nodes)
+    z = scale[:, None] * nodes
     highest = max(k for group in wanted for side in group for k in side)
-    values = [np.asarray(functions.derivatives(z, k)) for k in range(highest + 1)]
+    values = [evaluate(functions, k, z) for k in range(highest + 1)]
     density = step * _hermite(nodes, 2)[0]
 
     def alone(orders: Orders) -> np.ndarray:
@@ -79,14 +74,15 @@ def product_pairs(
         n *= 2
         if n > LONGEST:
             raise NumericError(f"Averages of {functions.name} over two inputs do not converge: scale the inputs down.")
+    series = _series if len(rho) <= FEW else _compiled_series
     found: dict[tuple[Orders, Orders], np.ndarray] = {}
     for first, second in wanted:
         if not first or not second:
             own = alone(first + second)
             found[first, second] = own[:, None] if first else own[None, :]
         elif first <= second:
-            series = _series(jnp.asarray(rho), jnp.asarray(c[sides.index(first)]), jnp.asarray(c[sides.index(second)]))
+            total = series(rho, c[sides.index(first)], c[sides.index(second)])
             both = alone(first + second)[:, None]
-            found[first, second] = np.where(np.eye(len(rho), dtype=bool), both, np.asarray(series))
+            found[first, second] = np.where(np.eye(len(rho), dtype=bool), both, np.asarray(total))
             found[second, first] = found[first, second].T
     return found

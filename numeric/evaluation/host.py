@@ -30,13 +30,16 @@ from numeric.evaluation.bracket_tables import rounded_pairs
 from numeric.evaluation.layer import needed
 from numeric.subscripts import Steps, views
 
-SEVERAL = 64
+SEVERAL = 256
+"""Inputs up to which pair brackets alone are computed on the host: faster than compiling a program for them."""
 FEW = 6  # inputs up to which the host is faster, compiling included: its time is some thirty calls of a few layers
 
 
-def on_host(K: Any) -> bool:
-    """Whether a layer step is done on the host."""
-    return K.shape[0] <= FEW and K.dtype == np.float64 and not isinstance(K, jax.core.Tracer)
+def on_host(K: Any, pairs_only: bool = False) -> bool:
+    """Whether a layer step is done on the host; more inputs where it has no four-point brackets."""
+    return (
+        K.shape[0] <= (SEVERAL if pairs_only else FEW) and K.dtype == np.float64 and not isinstance(K, jax.core.Tracer)
+    )
 
 
 def host_step(
@@ -76,11 +79,16 @@ def host_step(
 
 def host_pairs(functions: Functions, plan: Plan, K: Any, orders: tuple[Order, ...]) -> dict[Order, Any]:
     """Pair brackets of a kernel, a NumPy array, as NumPy arrays."""
-    if plan.pairs.on_host:
+    return square_pairs(functions, plan.pairs, K, orders)
+
+
+def square_pairs(functions: Functions, plan: PairPlan, K: Any, orders: tuple[Order, ...]) -> dict[Order, Any]:
+    """`host_pairs` by a plan of pairs alone; many inputs by a compiled program."""
+    if plan.on_host and len(K) <= SEVERAL:
         diagonal, same = (cast(Any, x) for x in (np.diagonal(K).copy(), np.eye(len(K), dtype=bool)))
-        found = _numpy(plan.pairs).rectangle(functions, orders, Rectangle(diagonal, diagonal, K, same), True)
+        found = _numpy(plan).rectangle(functions, orders, Rectangle(diagonal, diagonal, K, same), True)
     else:
-        found = _compiled_pairs(functions, orders)(plan.pairs, K)
+        found = _compiled_pairs(functions, orders)(plan, K)
     return {order: np.asarray(value) for order, value in found.items()}
 
 

@@ -135,7 +135,7 @@ class Run:
 
     def step(self, plan: Plan, layer: int, tensors: Tensors, tick: Tick = lambda part: None) -> Tensors:
         """One compiled layer step, on one device or on the mesh."""
-        if self.mesh is None and on_host(tensors["K"]):
+        if self.mesh is None and on_host(tensors["K"], not self.quads):
             tick(1.0)
             numbers = self.numbers(layer)
             own = (self.roundings, self.brackets(layer), self.smallest)

@@ -52,6 +52,7 @@ class SectorPairs(PairPlan):
     tail: Array
     angles: int = field(metadata={"static": True})
     on_host = True
+    most_on_host = 16
 
     def refined(self) -> SectorPairs:
         return replace(self, angles=self.angles + FINER_SECTORS)

@@ -68,7 +68,8 @@ def controls_of(theory: Theory, ahead: np.ndarray, vectors: np.ndarray, parts: i
 
 def _mean(piece: Piece, theory: Theory, layer: int, ahead: np.ndarray, vectors: np.ndarray) -> np.ndarray:
     """The exact mean between tests and targets, (outputs, tests)."""
-    return (ahead @ np.asarray(mean_object([piece], theory.layers[layer]), dtype=float) @ vectors.T).T
+    own, known = jax.tree_util.tree_map(np.asarray, (piece, theory.layers[layer]))
+    return (ahead @ np.asarray(mean_object([own], known), dtype=float) @ vectors.T).T
 
 
 def moments(parts: Array, values: Array) -> Moments:

@@ -11,9 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from numeric.contributions import Contraction, Contribution, Pairing
 from numeric.generated.adjoint import CONTRACTIONS, MOMENTS, PAIRS
@@ -62,7 +64,7 @@ class Theory:
     kernel: Array
     pieces: tuple[dict[str, tuple[Piece, ...]], ...]
     openings: tuple[dict[str, tuple[Opened | None, ...]], ...]
-    means: tuple[dict[str, Array], ...]
+    means: tuple[dict[str, Any], ...]
     thin: Array | None = None
 
 
@@ -81,7 +83,7 @@ class Still:
 
 def objects_of(
     layers: Sequence[HiddenLayer],
-) -> tuple[tuple[dict[str, tuple[Piece, ...]], ...], tuple[dict[str, Array], ...]]:
+) -> tuple[tuple[dict[str, tuple[Piece, ...]], ...], tuple[dict[str, np.ndarray], ...]]:
     """`pieces` and `means` of a theory."""
     kinds = sorted({kind for own in CONTRACTIONS.values() for kind in own.kinds})
     centered = sorted({kind for own in CONTRACTIONS.values() if own.centered for kind in own.kinds})
@@ -90,15 +92,15 @@ def objects_of(
     return pieces, means
 
 
-def mean_object(pieces: Sequence[Piece], layer: HiddenLayer) -> Array:
+def mean_object(pieces: Sequence[Piece], layer: HiddenLayer) -> np.ndarray:
     """<O_12> over the source neuron."""
-    total = jnp.zeros_like(layer.K)
+    total = np.zeros(layer.K.shape)
     for piece in pieces:
         orders = (*piece.left, *piece.right)
         known = (orders[0], orders[1]) in layer.brackets
         average = layer.brackets[orders[0], orders[1]] if known else layer.brackets[orders[1], orders[0]].T
         if not piece.right or not piece.left:
-            own = jnp.diagonal(average)
+            own = average.diagonal()
             average = own[:, None] if piece.left else own[None, :]
         total = total + piece.number * average * (1.0 if piece.matrix is None else piece.matrix)
     return total

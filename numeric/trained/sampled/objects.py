@@ -9,15 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from numeric.contributions import Coefficient, PairStep
 from numeric.generated.adjoint import PAIRS
 
-Array = jax.Array
+Array = Any
+"""A JAX array, or NumPy's before anything is drawn."""
 Activities = Mapping[int, Array]
 """σ^(k) of drawn neurons on all inputs, by k: (samples, 1, 1, inputs)."""
 Brackets = Mapping[tuple[int, int], Array]
@@ -74,7 +75,7 @@ def _average(layer: HiddenLayer, step: PairStep, at: tuple[int, int]) -> Array:
     """What a step multiplies with, for the labels `at` of a pair (1, 2): laid out along the axes 1, 2."""
     array = layer.brackets[step.orders] * (layer.Theta if step.theta else 1.0)
     if at[0] == at[1]:
-        own = jnp.diagonal(array)
+        own = array.diagonal()
         return own[:, None] if at[0] == 0 else own[None, :]
     return array if at == (0, 1) else array.T
 
@@ -87,7 +88,7 @@ def exact_pieces(kind: str, layers: Sequence[HiddenLayer]) -> tuple[Piece, ...]:
         for (own, at), matrix in matrices.items():
             for step in PAIRS[own].steps:
                 factor = _number(step.coefficient, layer.parameters) * _average(layer, step, at)
-                moved = jnp.broadcast_to(factor if matrix is None else factor * matrix, layer.K.shape)
+                moved = np.broadcast_to(factor if matrix is None else factor * matrix, layer.K.shape)
                 place = _place(step, at)
                 before = below.get(place)
                 below[place] = moved if before is None else before + moved
@@ -105,9 +106,9 @@ def exact_pieces(kind: str, layers: Sequence[HiddenLayer]) -> tuple[Piece, ...]:
             if made.theta:
                 theta = source.Theta
                 if at[0] == at[1]:
-                    own_theta = jnp.diagonal(theta)
+                    own_theta = theta.diagonal()
                     theta = own_theta[:, None] if at[0] == 0 else own_theta[None, :]
-                edge = jnp.broadcast_to(theta if edge is None else edge * theta, source.K.shape)
+                edge = np.broadcast_to(theta if edge is None else edge * theta, source.K.shape)
             found.append(Piece(*ends, edge if edge is None else number * edge, 1.0 if edge is not None else number))
     return _merged(found)
 

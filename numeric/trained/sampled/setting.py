@@ -10,8 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from numeric.brackets import Functions, make_pair_plan
-from numeric.brackets.products import compiled_pairs
 from numeric.errors import NumericError
+from numeric.evaluation.host import square_pairs
 from numeric.generated.adjoint import CONTRACTIONS, PAIRS
 from numeric.trained.infinite import KernelPrediction
 from numeric.trained.sampled.forces import Still, Theory, objects_of
@@ -56,9 +56,9 @@ def theory_of(flow: Any, kernel: KernelPrediction, dtype: Any = jnp.float64) -> 
         own = flow.layer(number)
         K = np.asarray(own.K, dtype=float)
         plan = make_pair_plan(functions, K, HIGHEST)
-        averages = compiled_pairs(functions, orders, plan, jnp.asarray(K))
+        averages = square_pairs(functions, plan, K, orders)
         parameters = {name: float(getattr(flow.parameters, name)[number]) for name in ("C_W", "lambda_W")}
-        layers.append(HiddenLayer(jnp.asarray(K), jnp.asarray(own.Theta), averages, parameters))
+        layers.append(HiddenLayer(K, np.asarray(own.Theta), averages, parameters))
     U = np.zeros((len(kernel.theta), len(kernel.modes.h)))
     U[list(kernel.train)] = kernel.modes.U
     y = kernel.y.reshape(len(kernel.train), -1).T @ kernel.modes.U

@@ -13,11 +13,11 @@ from functools import partial
 from itertools import product
 from typing import Any
 
-import jax.numpy as jnp
 import numpy as np
 
 from numeric.brackets import Functions, make_pair_plan
-from numeric.brackets.products import compiled_pairs, product_pairs
+from numeric.brackets.products import product_pairs
+from numeric.evaluation.host import square_pairs
 from numeric.evaluation.layer import layer_values, needed
 from numeric.subscripts import AXES, Step, Steps
 
@@ -104,10 +104,9 @@ def first_order_kernels(flow: Any) -> dict[str, np.ndarray]:
     for layer in range(2, flow.depth + 1):
         values: Any = {k: float(v) for k, v in layer_values(flow.parameters, flow.widths, layer).items()}
         below = flow.layer(layer - 1)
-        K = jnp.asarray(below.K)
-        plan = make_pair_plan(functions, np.asarray(K), max(max(pair) for pair in pairs))
-        found = compiled_pairs(functions, pairs, plan, K)
-        two = {pair: np.asarray(value) for pair, value in found.items()}
+        K = np.asarray(below.K)
+        plan = make_pair_plan(functions, K, max(max(pair) for pair in pairs))
+        two = square_pairs(functions, plan, K, pairs)
         many = product_pairs(functions, K, groups)
         now.arrays |= {("Theta", "ab"): np.asarray(below.Theta)}
         tables = _Tables(two, many, now)
