@@ -1,5 +1,7 @@
 """scikit-learn's digits as tables for `derive predict`: inputs of norm x.x/n_0 = 1, ten targets of mean zero.
 
+There are 1797 images; a larger training set has them shifted by one pixel too (up to 8985 less five times the tests).
+
     pip install -e .[data]
     python bench/digits.py DIR [--train 1000] [--test 100]
     derive predict DIR/train.csv --test DIR/test.csv --width 100 --ridge 10 --method sampled \
@@ -17,14 +19,21 @@ from sklearn.datasets import load_digits
 from effective_theory.files import write_file
 
 
-def digits(count: int) -> tuple[np.ndarray, np.ndarray]:
-    """Images in a random order, the mean image taken off, and their labels."""
+SHIFTS = ((0, 0), (0, 1), (1, 0), (0, -1), (-1, 0))
+
+
+def digits(train: int, test: int) -> tuple[np.ndarray, np.ndarray]:
+    """Images in a random order, tests last, the mean image taken off, and their labels; tests are never shifted."""
     found = load_digits()
-    if count > len(found.data):
-        raise SystemExit(f"There are {len(found.data)} digits, not {count}.")
-    order = np.random.default_rng(0).permutation(len(found.data))[:count]
-    X = found.data[order] - found.data.mean(axis=0)
-    return X / np.sqrt(np.mean(X**2, axis=1, keepdims=True)), found.target[order]
+    order = np.random.default_rng(0).permutation(len(found.images))
+    own = order[: -test or None] if train + test > len(order) else order[:train]
+    tests = order[len(order) - test :] if train + test > len(order) else order[train : train + test]
+    if train > len(SHIFTS) * len(own):
+        raise SystemExit(f"There are {len(SHIFTS) * len(own)} training images beside {test} tests, not {train}.")
+    moved = np.concatenate([np.roll(found.images[own], shift, axis=(1, 2)) for shift in SHIFTS])[:train]
+    X = np.concatenate([moved, found.images[tests]]).reshape(train + test, -1) - found.data.mean(axis=0)
+    labels = np.concatenate([np.tile(found.target[own], len(SHIFTS))[:train], found.target[tests]])
+    return X / np.sqrt(np.mean(X**2, axis=1, keepdims=True)), labels
 
 
 def table(X: np.ndarray, labels: np.ndarray) -> str:
@@ -39,7 +48,7 @@ def main() -> None:
     parser.add_argument("--train", type=int, default=1000)
     parser.add_argument("--test", type=int, default=100)
     chosen = parser.parse_args()
-    X, labels = digits(chosen.train + chosen.test)
+    X, labels = digits(chosen.train, chosen.test)
     for name, part in (("train", slice(chosen.train)), ("test", slice(chosen.train, None))):
         print(write_file(chosen.folder / f"{name}.csv", table(X[part], labels[part])))
 

@@ -56,7 +56,7 @@ def data(name: str, size: int) -> tuple[np.ndarray, np.ndarray]:
     if name == "digits":
         from digits import digits
 
-        X, labels = digits(size + TESTS)
+        X, labels = digits(size, TESTS)
         return X, np.eye(10)[labels[:size]] - 0.1
     random = np.random.default_rng(0)
     X = random.normal(size=(size + TESTS, 16))

@@ -14,6 +14,7 @@ from itertools import combinations
 import jax
 import jax.numpy as jnp
 import numpy as np
+from scipy.sparse.linalg import eigsh
 
 from numeric.contributions import Contraction
 from numeric.generated.adjoint import CONTRACTIONS
@@ -31,6 +32,8 @@ LEADING = 1
 """Singular vectors that are taken exactly: each costs as much as a random vector."""
 NOTHING = 1e-9
 """A share of the largest singular value that does not matter."""
+SMALL, ROUNDING = 64, 1e-13
+"""Below so many inputs all singular vectors are found at once; what may be added to a diagonal against rounding."""
 
 
 def opening(
@@ -81,8 +84,15 @@ class Opened:
 
 
 def opened(matrix: np.ndarray) -> Opened:
-    """A matrix by its singular vectors (eigenvectors where it is symmetric)."""
-    if np.allclose(matrix, matrix.T, rtol=0.0, atol=1e-13 * np.abs(matrix).max(initial=0.0)):
+    """A matrix by its singular vectors; a positive one by its largest, and a Cholesky factor of what is left.
+
+    The random vectors of either have the same distribution, and the factor takes a tenth of the time.
+    """
+    if _symmetric(matrix):
+        matrix = (matrix + matrix.T) / 2
+        found = _positive(matrix)
+        if found is not None:
+            return found
         values, vectors = np.linalg.eigh(matrix)
         order = np.argsort(-np.abs(values))
         values, left = values[order], vectors[:, order].T
@@ -93,6 +103,31 @@ def opened(matrix: np.ndarray) -> Opened:
     size = np.sqrt(np.abs(values))[:, None]
     kept = size[:, 0] ** 2 > NOTHING * size[0, 0] ** 2
     left, right = (size * left)[kept], (size * right)[kept]
+    return _split(left, right)
+
+
+def _symmetric(matrix: np.ndarray) -> bool:
+    """But for rounding."""
+    limit = 1e-10 * np.abs(matrix).max(initial=0.0)
+    return all(np.abs(row - column).max() <= limit for row, column in zip(matrix, matrix.T))
+
+
+def _positive(matrix: np.ndarray) -> Opened | None:
+    """None where a symmetric matrix has negative eigenvalues, or nearly so."""
+    if len(matrix) < SMALL:
+        return None
+    (value,), vector = eigsh(matrix, k=LEADING, v0=np.ones(len(matrix)))
+    if value <= 0:
+        return None
+    leading = np.sqrt(value) * vector.T
+    try:
+        rest = np.linalg.cholesky(matrix - leading.T @ leading + ROUNDING * value * np.eye(len(matrix))).T
+    except np.linalg.LinAlgError:
+        return None
+    return _split(*(np.concatenate([leading, rest]),) * 2)
+
+
+def _split(left: np.ndarray, right: np.ndarray) -> Opened:
     return Opened(*(jnp.asarray(x) for x in (left[:LEADING], right[:LEADING], left[LEADING:], right[LEADING:])))
 
 

@@ -236,8 +236,8 @@ class SampledPrediction:
     @cached_property
     def _spread(self) -> tuple[np.ndarray, np.ndarray]:
         """The variance's correction and its standard error, as many batches as the mean took; shaped as means."""
-        if self.algorithm.own_ntk:
-            raise NumericError(f"Variances at order 1/n are not sampled for {self.algorithm}, whose NTK is its own.")
+        if self.algorithm.own_ntk and any(time is not None and 1 <= time < 2 for time in self._times):
+            raise NumericError(f"Variances of {self.algorithm} are sampled at its end, not after its first step.")
         found = [self._spread_at(time, outcome) for time, outcome in zip(self._times, self.outcomes)]
         return self._shaped([mean for mean, _ in found]), self._shaped([error for _, error in found])
 

@@ -86,3 +86,17 @@ def test_matrices_that_are_not_symmetric_are_opened_too():
     outer = opened(np.outer(random[0], random[1]))
     assert len(outer.near) == 0
     np.testing.assert_allclose(outer.left.T @ outer.right, np.outer(random[0], random[1]), atol=1e-12)
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_large_symmetric_matrices_are_opened_by_a_factor(sign):
+    """Positive ones with rounding between their halves, and one with eigenvalues of either sign."""
+    random = np.random.default_rng(6).normal(size=(80, 80))
+    matrix = random @ random.T / 80 + np.outer(random[0], random[0])
+    matrix = matrix + 1e-13 * random if sign > 0 else matrix - 3 * np.eye(80)
+    own = opened(matrix)
+    np.testing.assert_allclose(own.left.T @ own.right + own.near.T @ own.far, matrix, atol=1e-11)
+    largest = np.linalg.eigvalsh((matrix + matrix.T) / 2)[-1]
+    assert float(np.abs(own.left @ own.left.T)[0, 0]) == pytest.approx(largest)
+    triangular = np.allclose(np.tril(own.near, -1), 0, atol=1e-12)
+    assert triangular == (sign > 0) and (np.array_equal(own.near, own.far) or sign < 0)
