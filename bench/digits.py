@@ -18,7 +18,6 @@ from sklearn.datasets import load_digits
 
 from effective_theory.files import write_file
 
-
 SHIFTS = ((0, 0), (0, 1), (1, 0), (0, -1), (-1, 0))
 
 

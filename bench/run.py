@@ -98,7 +98,7 @@ def _relu_diagonal_error(X: np.ndarray, C_W: float, C_b: float, Theta: np.ndarra
 def all_tensors(speed: float, quick: bool) -> list[dict[str, Any]]:
     """All fifteen tensors: small N through ten layers, and one layer for N = 32 against dgemm."""
     generator = np.random.default_rng(1)
-    rows = []
+    rows, first_plan = [], first_plans()
     jobs = [("tanh", 8, 10, 1e-8), ("tanh", 16, 10, 1e-8), ("gelu", 16, 10, 1e-12)]
     jobs += [] if quick else [("tanh", 32, 1, 1e-8), ("gelu", 32, 1, 1e-12)]
     for name, size, hidden, tolerance in jobs:
@@ -111,12 +111,21 @@ def all_tensors(speed: float, quick: bool) -> list[dict[str, Any]]:
         if flops:
             row["dgemm_seconds"] = flops / speed
             row["over_dgemm"] = seconds / row["dgemm_seconds"]
+        if row["what"] in first_plan:
+            row["over_dgemm_of_first_plan"] = seconds * speed / first_plan[row["what"]]
         same = next((r for r in rows if r["what"] == row["what"].replace(name, "tanh")), None)
         if same is not None:
             row["tanh_over_this"] = same["seconds"] / seconds
         row["error"] = max(f.error.values())
         rows.append(row)
     return rows
+
+
+def first_plans() -> dict[str, float]:
+    """Operations that the plans of version 0.1.0 asked for, as it was measured: a yardstick that plans do not move."""
+    stored = json.loads((Path(__file__).parent / "results-2026-11-16.json").read_text())
+    speed = 1e9 * stored["machine"]["dgemm_gflops"]
+    return {row["what"]: speed * row["dgemm_seconds"] for row in stored["rows"] if "dgemm_seconds" in row}
 
 
 def _flops(f: numeric.Flow, parity: int) -> float | None:
@@ -220,7 +229,14 @@ def run_peer(X: np.ndarray, folder: Path) -> dict[str, Any] | None:
 def show(rows: list[dict[str, Any]]) -> None:
     table = Table(title="times in seconds; ratio = the other's time over ours")
     columns = ["what", "first", "seconds", "error", "peer", "ratio", "peer_error", "diagonal_error"]
-    columns += ["peer_diagonal_error", "dgemm_seconds", "over_dgemm", "tanh_over_this", "over_tanh"]
+    columns += [
+        "peer_diagonal_error",
+        "dgemm_seconds",
+        "over_dgemm",
+        "over_dgemm_of_first_plan",
+        "tanh_over_this",
+        "over_tanh",
+    ]
     columns += ["first_cpu", "warm_cpu", "f_error_cpu", "f_error_allowed", "ms_a_quadruple", "over_N_squared"]
     columns = [c for c in columns if any(c in row for row in rows)]
     for column in columns:

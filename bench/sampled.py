@@ -1,13 +1,13 @@
 """Cost of sampled finite-width predictions against the number of training inputs, beside real networks.
 
-    python bench/sampled.py [--sizes 200 500 1000 2000] [--data digits] [--draws 256] [--depth 3] [--ridge 0.01]
+    python bench/sampled.py [--sizes 200 500 1000 2000] [--data digits] [--draws 256] [--depth 3] [--ridge 0.02]
 
 For each size: CPU seconds for the setting (kernels, modes, H1, compilation) and for a draw, the standard error of one
 draw over the correction (so that draws to 5 % follow), and the exponent of the cost of a draw. `--ridge` is a share of
-the largest eigenvalue of the training NTK. `networks_for_5_percent` is how many real networks of width 100 would have
-to be trained for the same accuracy, from their spread at infinite width, and `networks_cpu_s` what that would take: one
-step of gradient descent on all inputs is timed, and training takes 3 h_max / ridge steps of them. `--plain` also makes
-the draws of plain Monte Carlo: nothing averaged but the drawn neurons and outputs themselves.
+the largest eigenvalue of the training NTK. Beside it `--networks` real networks of width 100 are trained with the same
+ridge by gradient descent, 3 h_max / ridge steps: `networks_for_5_percent` is how many of them would have to be trained
+for the same accuracy, from the spread of their outputs, and `networks_cpu_s` what that would take. `--plain` also
+makes the draws of plain Monte Carlo: nothing averaged but the drawn neurons and outputs themselves.
 """
 
 from __future__ import annotations
@@ -16,14 +16,17 @@ import argparse
 import json
 import resource
 import time
-from itertools import pairwise
+from pathlib import Path
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from plain import PlainForces
 
-from numeric import flow, predict
+from effective_theory.files import write_file
+from numeric import Flow, flow, predict
+from numeric.ensemble.networks import Networks, Params
 from numeric.generated.training import MEAN
 from numeric.trained.sampled.estimate import TOTAL, Sampler, Sums
 from numeric.trained.sampled.forces import draw
@@ -63,29 +66,32 @@ def data(name: str, size: int) -> tuple[np.ndarray, np.ndarray]:
     return X, np.sin(X[:size, 0]) + 0.3 * X[:size, 1]
 
 
-def step_cpu(X: np.ndarray, y: np.ndarray, depth: int) -> float:
-    """CPU seconds of one step of gradient descent of one real tanh network on all inputs, double precision."""
-    sizes = [X.shape[1], *[WIDTH] * (depth - 1), y.shape[1] if y.ndim > 1 else 1]
-    random = np.random.default_rng(0)
-    params = [jnp.asarray(random.normal(size=(a, b)) / np.sqrt(a)) for a, b in pairwise(sizes)]
-    inputs, targets = jnp.asarray(X[: len(y)]), jnp.asarray(y.reshape(len(y), -1))
-
-    def loss(params: list[jax.Array]) -> jax.Array:
-        x = inputs @ params[0]
-        for W in params[1:]:
-            x = jnp.tanh(x) @ W
-        return jnp.sum((x - targets) ** 2) / 2
+def ensemble(f: Flow, X: np.ndarray, y: np.ndarray, ridge: float, largest: float, count: int) -> tuple[float, float]:
+    """CPU seconds that training one real network takes, double precision, and the spread of outputs on the tests."""
+    targets = jnp.asarray(y.reshape(len(y), -1).T)[None]
+    networks = Networks.of_flow(f, targets.shape[1])
+    start, rates, inputs = networks.sample(jax.random.key(0), count), networks.rates(), jnp.asarray(X[: len(y)])
+    eta, steps = 1 / (largest + ridge), int(np.ceil(3 * (largest + ridge) / ridge))
 
     @jax.jit
-    def step(params: list[jax.Array]) -> list[jax.Array]:
-        return [W - 1e-6 * g for W, g in zip(params, jax.grad(loss)(params))]
+    def trained(start: Params) -> Params:
+        def step(params: Params, _: None) -> tuple[Params, None]:
+            z, pull = jax.vjp(lambda own: networks.outputs(own, inputs), params)
+            fours = zip(params, rates, pull(z - targets)[0], start)
+            return [
+                tuple(w - eta * (rate * slope + ridge * (w - w0)) for w, rate, slope, w0 in zip(*four))
+                for four in fours
+            ], None
 
-    params, steps = jax.block_until_ready(step(params)), 20
-    start = time.process_time()
-    for _ in range(steps):
-        params = step(params)
-    jax.block_until_ready(params)
-    return (time.process_time() - start) / steps
+        return jax.lax.scan(step, start, None, steps)[0]
+
+    compiled = trained.lower(start).compile()
+    begun = time.process_time()
+    end = jax.block_until_ready(compiled(start))
+    spent = (time.process_time() - begun) / count
+    outputs = np.asarray(networks.outputs(end, jnp.asarray(X[len(y) :])))
+    assert np.isfinite(outputs).all()
+    return spent, float(np.sqrt(np.mean(np.var(outputs, axis=0, ddof=1))))
 
 
 def measure(size: int, chosen: argparse.Namespace) -> dict[str, float]:
@@ -116,22 +122,25 @@ def measure(size: int, chosen: argparse.Namespace) -> dict[str, float]:
     noise = float(np.mean(error[TOTAL] ** 2))
     one = np.sqrt(noise * sums.samples)
     signal = np.sqrt(max(np.mean((mean[TOTAL] + first) ** 2) - noise, 0.0))
-    spread = float(np.sqrt(np.mean(np.diagonal(p.covariance_infinite))))
+    infinite = float(np.sqrt(np.mean(np.diagonal(p.covariance_infinite))))
+    each, spread = ensemble(f, X, y, ridge, largest, chosen.networks)
     networks = (spread * WIDTH / signal / 0.05) ** 2 if signal else float("inf")
-    step = step_cpu(X, y, chosen.depth)
-    ours = (one / signal / 0.05) ** 2 * spent if signal else float("inf")
-    theirs = networks * 3 / chosen.ridge * step
+    ours = (one / signal / 0.05) ** 2 * spent + ready - start if signal else float("inf")
+    theirs = networks * each
     found = {
         "inputs": size,
         "condition_number": float(p.kernel.modes.h[-1] / p.kernel.modes.h[0]),
         "ridge": ridge,
-        "correction_over_prediction": float(signal / WIDTH / np.sqrt(np.mean(p.mean_infinite**2) + spread**2)),
+        "correction_over_prediction": float(signal / WIDTH / np.sqrt(np.mean(p.mean_infinite**2) + infinite**2)),
         "setting_cpu_s": ready - start,
         "draws": sums.samples,
         "draw_cpu_s": spent,
         "relative_error_reached": float(np.sqrt(noise) / signal) if signal else float("inf"),
         "error_of_a_draw": float(one / signal) if signal else float("inf"),
         "cpu_s_to_5_percent": float(ours),
+        "network_cpu_s": each,
+        "spread_of_networks": spread,
+        "spread_at_infinite_width": infinite,
         "networks_for_5_percent": float(networks),
         "networks_cpu_s": float(theirs),
         "times_cheaper": float(theirs / ours),
@@ -150,17 +159,23 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=64)
     parser.add_argument("--activation", default="tanh")
     parser.add_argument("--depth", type=int, default=2)
-    parser.add_argument("--ridge", type=float, default=0.01)
+    parser.add_argument("--ridge", type=float, default=0.02)
     parser.add_argument("--dtype", default="auto")
+    parser.add_argument("--networks", type=int, default=16)
     parser.add_argument("--plain", action="store_true")
+    parser.add_argument("-o", "--output", type=Path, help="also write all of it to a file")
     chosen = parser.parse_args()
     rows = []
     for size in chosen.sizes:
         rows.append(measure(size, chosen))
         print(json.dumps(rows[-1]), flush=True)
-    if len(rows) > 1:
-        logs = np.log([[row["inputs"] + TESTS, row["draw_cpu_s"]] for row in rows])
-        print(json.dumps({"exponent": float(np.polyfit(*logs.T, 1)[0])}))
+    found: dict[str, Any] = {"options": vars(chosen) | {"output": None}, "rows": rows}
+    for what in ("draw_cpu_s", "cpu_s_to_5_percent"):
+        logs = np.log([[row["inputs"] + TESTS, row[what]] for row in rows])
+        found[f"exponent of {what}"] = float(np.polyfit(*logs.T, 1)[0]) if len(rows) > 1 else None
+    print(json.dumps(found, indent=1))
+    if chosen.output is not None:
+        write_file(chosen.output, json.dumps(found, indent=1) + "\n")
 
 
 if __name__ == "__main__":
