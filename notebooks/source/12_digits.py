@@ -1,8 +1,8 @@
 # %% [markdown]
 # # Digits at finite width
 # What the order 1/n does to networks that learn scikit-learn's digits: the mean outputs and the test accuracy of tanh
-# networks with two hidden layers of width n, trained with a ridge, from sampled corrections (memory N², no tensor with
-# four inputs), and real networks of two widths beside it.
+# networks with two hidden layers of width n, trained with a ridge, from sampled corrections of means and variances (memory
+# N², no tensor with four inputs), and real networks of two widths beside it.
 # (Needs the extra `notebooks`: scikit-learn.)
 
 # %%
@@ -15,7 +15,7 @@ from sklearn.datasets import load_digits
 from numeric import flow, predict
 from numeric.ensemble.networks import Networks
 
-TRAIN, TEST, RIDGE, WIDTH = 200, 200, 10.0, 100
+TRAIN, TEST, RIDGE, WIDTH = 500, 200, 5.0, 100
 digits = load_digits()
 order = np.random.default_rng(0).permutation(len(digits.target))[: TRAIN + TEST]
 X = digits.data[order] - digits.data.mean(axis=0)
@@ -41,6 +41,9 @@ def size(array):
 
 for name, part in p.parts.items():
     print(f"{name:13s} {size(part):8.5f} ± {size(p.standard_error[name]):.5f}")
+infinite_variance = np.diagonal(p.covariance_infinite)[:, None]
+variance_correction = WIDTH * (p.variance - infinite_variance)
+print(f"variance {size(infinite_variance):.5f}, {size(p.variance - infinite_variance):.5f} ± {size(p.variance_error):.5f}")
 
 # %% [markdown]
 # Outputs on the true digit move towards zero: with the same ridge narrow networks have learnt less than wide ones.
@@ -55,7 +58,9 @@ print(f"output on the true digit: {np.mean(p.mean_infinite[true]):.3f} x (1 {alo
 # Gradient descent on the same penalty, Σ(z - y)²/2 + ridge |θ - θ₀|²/2 in units of the learning rates, to its end.
 
 # %%
-ETA, STEPS, COUNT = 0.015, 100, 24
+COUNT = 200
+LARGEST = float(np.linalg.eigvalsh(np.asarray(f.Theta)[:TRAIN, :TRAIN])[-1]) + RIDGE
+ETA, STEPS = 1 / LARGEST, int(4 * LARGEST / RIDGE)
 
 
 def trained_networks(width, seed):
@@ -79,11 +84,24 @@ def trained_networks(width, seed):
 
 real = {width: trained_networks(width, width) for width in (32, 128)}
 
+
+def against(name, values, infinite, theory, error, width):
+    """A mean over networks, its shift from infinite width beside the order 1/n, and the pull."""
+    shift, noise = values.mean() - infinite, values.std(ddof=1) / np.sqrt(COUNT)
+    print(f"n = {width:3d}: {name} {values.mean():.4f}, shift {shift:+.4f} ± {noise:.4f}, order 1/n {theory:+.4f} ± {error:.4f}")
+
+
+for width, outputs in real.items():
+    own = outputs[:, np.arange(TEST), truth].mean(axis=1)
+    exact = float(np.mean(p.mean_infinite[true]))
+    noise = float(np.mean(p.standard_error["mean"][true])) * WIDTH / width
+    against("output on the true digit", own, exact, float(np.mean(correction[true])) / width, noise, width)
+
 # %% [markdown]
 # ## Accuracy against width
-# One network's outputs are drawn from a Gaussian with the mean to order 1/n and the spread of infinite width (the order
-# 1/n of the spread is left out here); the points are real networks, with the standard error over networks. Accuracies
-# are low because a ridge of this size leaves most of a network's random initial outputs in place.
+# One network's outputs are drawn from a Gaussian with mean and variances to order 1/n (the order 1/n of their cumulants
+# of order three and four, and of correlations between outputs, is left out); the points are real networks, with the
+# standard error over networks.
 
 
 # %%
@@ -91,12 +109,17 @@ def accuracy(outputs):
     return np.mean(np.argmax(outputs, axis=-1) == truth, axis=-1)
 
 
-random = np.random.default_rng(1)
-spread = np.sqrt(np.diagonal(p.covariance_infinite))
-noise = spread[:, None] * random.normal(size=(400, TEST, 10))
+normal = np.random.default_rng(1).normal(size=(400, TEST, 10))
+
+
+def drawn_accuracy(n):
+    """Of single networks of width n, to order 1/n: the mean over the same Gaussian draws for every width."""
+    spread = np.sqrt(np.maximum(infinite_variance + variance_correction / n, 0))
+    return float(np.mean(accuracy(p.mean_infinite + correction / n + spread * normal)))
+
+
 widths = np.geomspace(24, 1000, 25)
-single = [float(np.mean(accuracy(p.mean_infinite + correction / n + noise))) for n in widths]
-infinite = float(np.mean(accuracy(p.mean_infinite + noise)))
+infinite, single = drawn_accuracy(np.inf), [drawn_accuracy(n) for n in widths]
 learnt = [float(np.mean((p.mean_infinite + correction / n)[true])) for n in widths]
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6))
@@ -105,13 +128,12 @@ left.axhline(np.mean(p.mean_infinite[true]), color="0.6", lw=1, label="infinite 
 right.plot(widths, single, label="one network, order 1/n")
 right.axhline(infinite, color="0.6", lw=1, label="infinite width")
 for width, outputs in real.items():
-    own = outputs[:, np.arange(TEST), truth].mean(axis=1)
-    hits = accuracy(outputs)
-    left.errorbar(width, own.mean(), own.std(ddof=1) / np.sqrt(COUNT), fmt="ko", ms=4)
-    right.errorbar(width, hits.mean(), hits.std(ddof=1) / np.sqrt(COUNT), fmt="ko", ms=4)
-    print(f"n = {width}: true digit {own.mean():.4f}, accuracy of one network {hits.mean():.3f}")
+    own, hits = outputs[:, np.arange(TEST), truth].mean(axis=1), accuracy(outputs)
+    for axes, values in ((left, own), (right, hits)):
+        axes.errorbar(width, values.mean(), values.std(ddof=1) / np.sqrt(COUNT), fmt="ko", ms=4)
+    against("accuracy", hits, infinite, drawn_accuracy(width) - infinite, 0.0, width)
 for axes, title in ((left, "output on the true digit"), (right, "test accuracy of one network")):
     axes.set(xscale="log", xlabel="width n", title=title)
     axes.legend(frameon=False)
 figure.tight_layout()
-print(f"infinite width: {infinite:.3f}; to order 1/n at n = 32: {np.interp(32, widths, single):.3f}")
+print(f"accuracy of one network at infinite width {infinite:.3f}, of the mean output {accuracy(p.mean_infinite):.3f}")
