@@ -43,7 +43,9 @@ for name, part in p.parts.items():
     print(f"{name:13s} {size(part):8.5f} ± {size(p.standard_error[name]):.5f}")
 infinite_variance = np.diagonal(p.covariance_infinite)[:, None]
 variance_correction = WIDTH * (p.variance - infinite_variance)
-print(f"variance {size(infinite_variance):.5f}, {size(p.variance - infinite_variance):.5f} ± {size(p.variance_error):.5f}")
+print(
+    f"variance {size(infinite_variance):.5f}, {size(p.variance - infinite_variance):.5f} ± {size(p.variance_error):.5f}"
+)
 
 # %% [markdown]
 # Outputs on the true digit move towards zero: with the same ridge narrow networks have learnt less than wide ones.
@@ -88,7 +90,9 @@ real = {width: trained_networks(width, width) for width in (32, 128)}
 def against(name, values, infinite, theory, error, width):
     """A mean over networks, its shift from infinite width beside the order 1/n, and the pull."""
     shift, noise = values.mean() - infinite, values.std(ddof=1) / np.sqrt(COUNT)
-    print(f"n = {width:3d}: {name} {values.mean():.4f}, shift {shift:+.4f} ± {noise:.4f}, order 1/n {theory:+.4f} ± {error:.4f}")
+    print(
+        f"n = {width:3d}: {name} {values.mean():.4f}, shift {shift:+.4f} ± {noise:.4f}, order 1/n {theory:+.4f} ± {error:.4f}"
+    )
 
 
 for width, outputs in real.items():

@@ -32,6 +32,8 @@ LEADING = 1
 """Singular vectors that are taken exactly: each costs as much as a random vector."""
 NOTHING = 1e-9
 """A share of the largest singular value that does not matter."""
+MILDLY = 0.3
+"""Up to this size of the antisymmetric part, over the symmetric one, the latter's eigenvectors are taken."""
 SMALL, ROUNDING = 64, 1e-13
 """Below so many inputs all singular vectors are found at once; what may be added to a diagonal against rounding."""
 
@@ -84,26 +86,28 @@ class Opened:
 
 
 def opened(matrix: np.ndarray) -> Opened:
-    """A matrix by its singular vectors; a positive one by its largest, and a Cholesky factor of what is left.
+    """A matrix by its singular vectors, or by something as good that takes less time.
 
-    The random vectors of either have the same distribution, and the factor takes a tenth of the time.
+    A positive one by its largest eigenvector and a Cholesky factor of what is left: the random vectors have the same
+    distribution. Else by rows in any orthogonal basis, M = Σ_k v_k (v_kᵀ M): the noise is the least where both factors
+    are given the root of |v_kᵀ M|, and grows with the sum of these. Singular vectors have the smallest sum; the
+    eigenvectors of the symmetric part come near where that is most of the matrix.
     """
+    even = (matrix + matrix.T) / 2
     if _symmetric(matrix):
-        matrix = (matrix + matrix.T) / 2
-        found = _positive(matrix)
+        found = _positive(even)
         if found is not None:
             return found
-        values, vectors = np.linalg.eigh(matrix)
-        order = np.argsort(-np.abs(values))
-        values, left = values[order], vectors[:, order].T
-        right = left * np.sign(values)[:, None]
+    if np.linalg.norm(matrix - even) < MILDLY * np.linalg.norm(even):
+        basis = np.linalg.eigh(even)[1]
     else:
-        columns, values, right = np.linalg.svd(matrix)
-        left = columns.T
-    size = np.sqrt(np.abs(values))[:, None]
-    kept = size[:, 0] ** 2 > NOTHING * size[0, 0] ** 2
-    left, right = (size * left)[kept], (size * right)[kept]
-    return _split(left, right)
+        basis = np.linalg.svd(matrix)[0]
+    rows = basis.T @ matrix
+    size = np.linalg.norm(rows, axis=1)
+    order = np.argsort(-size)
+    order = order[size[order] > NOTHING * size[order[0]]]
+    half = np.sqrt(size[order])[:, None]
+    return _split(half * basis.T[order], rows[order] / half)
 
 
 def _symmetric(matrix: np.ndarray) -> bool:

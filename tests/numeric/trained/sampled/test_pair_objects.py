@@ -83,6 +83,12 @@ def test_matrices_that_are_not_symmetric_are_opened_too():
     random = np.random.default_rng(5).normal(size=(6, 6))
     own = opened(random)
     np.testing.assert_allclose(own.left.T @ own.right + own.near.T @ own.far, random, atol=1e-12)
+    assert float(jnp.sum(own.left**2) + jnp.sum(own.near**2)) == pytest.approx(np.linalg.norm(random, "nuc"))
+    mild = random @ random.T - 2 * np.eye(6) + 1e-3 * random
+    own = opened(mild)
+    np.testing.assert_allclose(own.left.T @ own.right + own.near.T @ own.far, mild, atol=1e-12)
+    noise = [float(jnp.sum(x**2) + jnp.sum(y**2)) for x, y in ((own.left, own.near), (own.right, own.far))]
+    assert noise[0] == pytest.approx(noise[1]) and noise[0] < 1.001 * np.linalg.norm(mild, "nuc")
     outer = opened(np.outer(random[0], random[1]))
     assert len(outer.near) == 0
     np.testing.assert_allclose(outer.left.T @ outer.right, np.outer(random[0], random[1]), atol=1e-12)
