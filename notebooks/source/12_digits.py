@@ -1,8 +1,8 @@
 # %% [markdown]
 # # Digits at finite width
 # What the order 1/n does to networks that learn scikit-learn's digits: the mean outputs and the test accuracy of tanh
-# networks with two hidden layers of width n, trained with a ridge, from sampled corrections of means and variances (memory
-# N², no tensor with four inputs), and real networks of two widths beside it.
+# networks with two hidden layers of width n, trained with a ridge, from sampled corrections of means and variances
+# (memory N², no tensor with four inputs), and real networks of two widths beside it.
 # (Needs the extra `notebooks`: scikit-learn.)
 
 # %%
@@ -90,9 +90,8 @@ real = {width: trained_networks(width, width) for width in (32, 128)}
 def against(name, values, infinite, theory, error, width):
     """A mean over networks, its shift from infinite width beside the order 1/n, and the pull."""
     shift, noise = values.mean() - infinite, values.std(ddof=1) / np.sqrt(COUNT)
-    print(
-        f"n = {width:3d}: {name} {values.mean():.4f}, shift {shift:+.4f} ± {noise:.4f}, order 1/n {theory:+.4f} ± {error:.4f}"
-    )
+    print(f"n = {width:3d}: {name} {values.mean():.4f}")
+    print(f"         shift {shift:+.4f} ± {noise:.4f}, order 1/n {theory:+.4f} ± {error:.4f}")
 
 
 for width, outputs in real.items():
