@@ -112,7 +112,7 @@ def _measured(
 
 @lru_cache(maxsize=64)
 def transform(count: int, parity: int | None) -> tuple[np.ndarray, np.ndarray]:
-    """(points, matrix): coefficients = matrix @ values at the points; all of them, or the even (0) or odd (1) ones.
+    """(points, matrix): coefficients = matrix @ values at the points; even (0), odd (1) or even, then odd ones (None).
 
     With a parity the positive half of the points does.
     """
@@ -120,21 +120,23 @@ def transform(count: int, parity: int | None) -> tuple[np.ndarray, np.ndarray]:
     matrix = 2 * np.cos(np.pi * np.outer(np.arange(count), np.arange(count) + 0.5) / count) / count
     matrix[0] /= 2
     if parity is None:
-        return points, matrix
+        return points, np.concatenate([matrix[0::2], matrix[1::2]])
     half = count // 2
     return points[:half], 2 * matrix[parity::2, :half]
 
 
 def polynomials(t: Array, count: int, parities: tuple[int | None, ...]) -> list[Array]:
-    """T_j(t) = cos(j theta), j < count, on a new axis before the last: all (None), or the even (0) and odd (1) ones.
+    """T_j(t) = cos(j theta), j < count, on a new axis before the last: the even (0) and odd (1) ones, or all (None).
 
-    cos(a + b) from tables of eight b and a few a: one pass over the result.
+    All of them are the even ones, then the odd ones. cos(a + b) from tables of eight b and a few a: one pass over the
+    result. (As one array of all j XLA would compute the tables again for every entry, whatever the barrier says.)
     """
     xp = module_of(t)
+    if parities == (None,):
+        return [xp.concatenate(polynomials(t, count, (0, 1)), axis=-2)]
     t = t[..., None, :]
     turn = t, xp.sqrt(xp.maximum((1 - t) * (1 + t), 0))
-    one = turn if parities == (None,) else (2 * t * t - 1, 2 * t * turn[1])
-    wanted = count if parities == (None,) else count // 2
+    one, wanted = (2 * t * t - 1, 2 * t * turn[1]), count // 2
     near = _powers(one, WIDE)
     last = near[0][..., -1:, :], near[1][..., -1:, :]
     far = _powers(_product(last, one), -(-wanted // WIDE))

@@ -23,7 +23,7 @@ def test_polynomials_are_those_of_chebyshev(count):
     exact = np.moveaxis(np.polynomial.chebyshev.chebvander(t, count - 1), -1, 1)
     (every,) = polynomials(t, count, (None,))
     even, odd = polynomials(t, count, (0, 1))
-    np.testing.assert_allclose(every, exact, atol=3e-14 * count / 16)
+    np.testing.assert_allclose(every, np.concatenate([exact[:, ::2], exact[:, 1::2]], 1), atol=3e-14 * count / 16)
     np.testing.assert_allclose(even, exact[:, ::2], atol=3e-14 * count / 16)
     np.testing.assert_allclose(odd, exact[:, 1::2], atol=3e-14 * count / 16)
 
