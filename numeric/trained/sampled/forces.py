@@ -56,7 +56,7 @@ class Theory:
 
     derivatives: Callable[[Array, int], Array]
     layers: tuple[HiddenLayer, ...]
-    factors: tuple[Array, ...]
+    factors: tuple[Any, ...]
     initial: Array
     shares: tuple[float, ...]
     U: Array
@@ -82,14 +82,24 @@ class Still:
 
 
 def objects_of(
-    layers: Sequence[HiddenLayer],
+    layers: Sequence[HiddenLayer], cast: Callable[[np.ndarray], np.ndarray]
 ) -> tuple[tuple[dict[str, tuple[Piece, ...]], ...], tuple[dict[str, np.ndarray], ...]]:
-    """`pieces` and `means` of a theory."""
+    """`pieces` and `means` of a theory, each `cast` as soon as it is made: there are dozens of them, (N, N) each."""
     kinds = sorted({kind for own in CONTRACTIONS.values() for kind in own.kinds})
-    centered = sorted({kind for own in CONTRACTIONS.values() if own.centered for kind in own.kinds})
-    pieces = tuple({kind: exact_pieces(kind, layers[k:]) for kind in kinds} for k in range(len(layers)))
-    means = tuple({kind: mean_object(own[kind], layer) for kind in centered} for own, layer in zip(pieces, layers))
-    return pieces, means
+    centered = {kind for own in CONTRACTIONS.values() if own.centered for kind in own.kinds}
+    pieces: list[dict[str, tuple[Piece, ...]]] = []
+    means: list[dict[str, np.ndarray]] = []
+    for k, layer in enumerate(layers):
+        pieces.append({})
+        means.append({})
+        for kind in kinds:
+            own = exact_pieces(kind, layers[k:])
+            if kind in centered:
+                means[-1][kind] = cast(mean_object(own, layer))
+            pieces[-1][kind] = tuple(
+                piece if piece.matrix is None else replace(piece, matrix=cast(piece.matrix)) for piece in own
+            )
+    return tuple(pieces), tuple(means)
 
 
 def mean_object(pieces: Sequence[Piece], layer: HiddenLayer) -> np.ndarray:

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations
+from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from scipy.sparse.linalg import eigsh
 
@@ -21,7 +22,7 @@ from numeric.generated.adjoint import CONTRACTIONS
 from numeric.trained.sampled.graph import acyclic
 from numeric.trained.sampled.objects import Made, Piece
 
-Array = jax.Array
+Array = Any
 BRIDGE = 2
 """Beside 0 and 1, a tensor's two pairs: what joins two slots of the errors."""
 BRIDGES = ((True, True), (True, False), (False, True), (False, False))
@@ -132,7 +133,7 @@ def _positive(matrix: np.ndarray) -> Opened | None:
 
 
 def _split(left: np.ndarray, right: np.ndarray) -> Opened:
-    return Opened(*(jnp.asarray(x) for x in (left[:LEADING], right[:LEADING], left[LEADING:], right[LEADING:])))
+    return Opened(left[:LEADING], right[:LEADING], left[LEADING:], right[LEADING:])
 
 
 def openings(pieces: Sequence[Piece], known: list[tuple[np.ndarray, Opened]]) -> tuple[Opened | None, ...]:
@@ -142,11 +143,11 @@ def openings(pieces: Sequence[Piece], known: list[tuple[np.ndarray, Opened]]) ->
         if piece.matrix is None:
             found.append(None)
             continue
-        matrix = np.asarray(piece.matrix, dtype=float)
-        own = next((old for other, old in known if np.array_equal(other, matrix)), None)
+        own = next((old for other, old in known if np.array_equal(other, piece.matrix)), None)
         if own is None:
-            own = opened(matrix)
-            known.append((matrix, own))
+            kind = np.asarray(piece.matrix).dtype
+            own = jax.tree_util.tree_map(partial(np.asarray, dtype=kind), opened(np.asarray(piece.matrix, float)))
+            known.append((piece.matrix, own))
         found.append(own)
     return tuple(found)
 

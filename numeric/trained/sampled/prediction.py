@@ -166,7 +166,7 @@ class SampledPrediction:
     def outcomes(self) -> list[Outcome]:
         """The runs, one for each time."""
         self.check()
-        self._theory  # noqa: B018  (complaints before work)
+        self._kernels, self._theory  # noqa: B018  (complaints before work; the larger of the two first)
         found = []
         times = self._times
         for k, time in enumerate(times):

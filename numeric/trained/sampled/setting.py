@@ -37,13 +37,13 @@ def refuse(flow: Any) -> None:
         raise NumericError("A network without hidden layers has no corrections in 1/n.")
 
 
-def thin_factor(theta: np.ndarray) -> jax.Array | None:
+def thin_factor(theta: np.ndarray) -> np.ndarray | None:
     """F with F Fᵀ = Θ of the first layer, which has at most as many columns as inputs have numbers, and one."""
     values, vectors = np.linalg.eigh(theta)
     kept = values > 1e-12 * values[-1]
     if 3 * np.count_nonzero(kept) > len(theta):
         return None
-    return jnp.asarray(vectors[:, kept] * np.sqrt(values[kept]))
+    return vectors[:, kept] * np.sqrt(values[kept])
 
 
 def theory_of(flow: Any, kernel: KernelPrediction, dtype: Any = jnp.float64) -> Theory:
@@ -51,6 +51,10 @@ def theory_of(flow: Any, kernel: KernelPrediction, dtype: Any = jnp.float64) -> 
     refuse(flow)
     functions: Functions = flow.activation.FUNCTIONS
     orders = tuple(sorted(set(needed_orders()) | source_orders()))
+
+    def cast(array: np.ndarray) -> Any:
+        return np.asarray(array, dtype)
+
     layers = []
     for number in range(1, flow.depth):
         own = flow.layer(number)
@@ -62,27 +66,45 @@ def theory_of(flow: Any, kernel: KernelPrediction, dtype: Any = jnp.float64) -> 
     U = np.zeros((len(kernel.theta), len(kernel.modes.h)))
     U[list(kernel.train)] = kernel.modes.U
     y = kernel.y.reshape(len(kernel.train), -1).T @ kernel.modes.U
-    factors = tuple(jnp.asarray(root(np.asarray(layer.K))) for layer in layers)
+    factors = tuple(cast(root(layer.K)) for layer in layers)
+    thin = thin_factor(layers[0].Theta)
     shares = tuple(flow.widths[-1] / flow.widths[number] for number in range(1, flow.depth))
     derivatives: Callable[[jax.Array, int], jax.Array] = functions.derivatives
-    pieces, means = objects_of(layers)
+    pieces, means = objects_of(layers, cast)
+    for number, layer in enumerate(layers):
+        layers[number] = jax.tree_util.tree_map(cast, layer)
     known: list = []
     opened = tuple({kind: openings(own[kind], known) for kind in sorted(every_opening(own))} for own in pieces)
     theory = Theory(
         derivatives,
         tuple(layers),
         factors,
-        jnp.asarray(root(kernel.K)),
+        cast(root(kernel.K)),
         shares,
-        jnp.asarray(U),
-        jnp.asarray(y),
-        jnp.asarray(kernel.modes.U.T @ kernel.K[np.ix_(kernel.train, kernel.train)] @ kernel.modes.U),
+        cast(U),
+        cast(y),
+        kernel.modes.U.T @ kernel.K[np.ix_(kernel.train, kernel.train)] @ kernel.modes.U,
         pieces,
         opened,
         means,
-        thin_factor(np.asarray(layers[0].Theta)),
+        thin if thin is None else cast(thin),
     )
-    return jax.tree_util.tree_map(lambda x: jnp.asarray(x, dtype), theory)
+    return shared(jax.tree_util.tree_map(cast, theory))
+
+
+def shared(theory: Theory) -> Theory:
+    """On the device, equal arrays as one: half of the pieces and of what opens them are the same."""
+    known: dict[tuple, list[tuple[np.ndarray, jax.Array]]] = {}
+
+    def once(array: np.ndarray) -> jax.Array:
+        alike = known.setdefault((array.shape, array.ravel()[:: max(array.size // 16, 1)].tobytes()), [])
+        for other, found in alike:
+            if np.array_equal(other, array):
+                return found
+        alike.append((array, jnp.asarray(array)))
+        return alike[-1][1]
+
+    return jax.tree_util.tree_map(once, theory)
 
 
 def still_moments(theory: Theory, h: np.ndarray) -> Still:
