@@ -1,0 +1,187 @@
+r"""Four-point brackets of activations with a kink: two inputs by nodes of their plane, the others given those.
+
+With the moments C^k_{c,n} of `moments` at the node's conditional mean, and r_cd, which depends on no node,
+
+    <sigma^(i)_a sigma^(j)_b sigma^(k)_c sigma^(l)_d> = sum_q w_q sigma^(i)_a sigma^(j)_b sum_n r_cd^n C^k_{c,n} C^l_{d,n}.
+
+Three inputs leave one label with its averages, two leave none; neither takes a series. Orders -k stand for z sigma^(k),
+which is what is left of delta functions (`nested.deltas`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from numeric.brackets.arrays import loop, module_of
+from numeric.brackets.functions import Functions
+from numeric.brackets.kinked.moments import Averages, Kind, Moments, Table, products, times_z
+from numeric.brackets.kinked.plane import Nodes, Rule, angles, nodes, others, plane, radii
+from numeric.brackets.nested.deltas import Component
+
+HOST, COMPILED = 2**19, 2**17  # numbers that a chunk of nodes makes at most, roughly
+SHAPES = {3: ((0, 0, 1, 2), (0, 1, 1, 2), (0, 1, 2, 2)), 2: ((0, 0, 0, 1), (0, 0, 1, 1), (0, 1, 1, 1))}
+LEFT = ((0, 1, 2), (0, 2, 1), (1, 2, 0))  # of three labels: the pair, and the one that is left
+
+
+class Setting(NamedTuple):
+    """What a job is evaluated with; `scale` is the length on which sigma changes."""
+
+    rule: Rule
+    reach: float
+    scale: float
+    table: Table | None = None
+
+
+class Split(NamedTuple):
+    """Kinds of factors at the pair (a row each) and at what is left (a column each), and where a component stands."""
+
+    a: tuple[Kind, ...]
+    b: tuple[Kind, ...]
+    rows: tuple[tuple[int, int], ...]  # kinds at a and b
+    columns: tuple[Any, ...]
+    row: np.ndarray  # (cases, components)
+    column: np.ndarray
+
+
+def _split(cases: list[list[tuple[Kind, Kind, Any]]]) -> Split:
+    every = [item for case in cases for item in case]
+    a, b = (tuple(sorted({item[i] for item in every})) for i in (0, 1))
+    rows = tuple(sorted({(a.index(item[0]), b.index(item[1])) for item in every}))
+    columns = tuple(sorted({item[2] for item in every}))
+    row = np.array([[rows.index((a.index(x), b.index(y))) for x, y, _ in case] for case in cases])
+    return Split(a, b, rows, columns, row, np.array([[columns.index(c) for _, _, c in case] for case in cases]))
+
+
+@lru_cache(maxsize=64)
+def split_four(components: tuple[Component, ...]) -> Split:
+    """One case: orders at a, b, c, d."""
+    return _split([[((p[0],), (p[1],), (p[2], p[3])) for p in components]])
+
+
+@lru_cache(maxsize=64)
+def split_few(components: tuple[Component, ...], labels: int) -> Split:
+    """Cases: three times the shape of the sorted quadruple plus the choice of LEFT; the shape alone for two labels."""
+
+    def kinds(p: Component, shape: tuple[int, ...]) -> list[Kind]:
+        return [tuple(sorted(k for k, label in zip(p, shape) if label == i)) for i in range(labels)]
+
+    if labels == 2:
+        return _split([[(kinds(p, shape)[0], kinds(p, shape)[1], 0) for p in components] for shape in SHAPES[2]])
+    cases = [(shape, left) for shape in SHAPES[3] for left in LEFT]
+    return _split([[tuple(kinds(p, shape)[i] for i in left) for p in components] for shape, left in cases])  # type: ignore[misc]
+
+
+def _outer(functions: Functions, split: Split, node: Nodes) -> Array:
+    """(rows, Q): what the pair contributes at the nodes, weights included."""
+    xp = module_of(node.w)
+    f, g = products(functions, split.a, node.a), products(functions, split.b, node.b)
+    return xp.stack([node.w * f[i] * g[j] for i, j in split.rows])
+
+
+def _summed(
+    functions: Functions, setting: Setting, own: Any, per_node: int, body: Callable[[Nodes], Array]
+) -> Array:
+    """The sum of `body` over chunks of nodes: a chunk's arrays stay in the cache."""
+    xp = module_of(own.angle)
+    turn = angles(own, setting.rule, functions.parity != 0)
+    radial = radii(own, setting.rule, setting.reach)
+    count = turn[0].shape[0]
+    most = max((HOST if xp is np else COMPILED) // max(per_node * setting.rule.radii, 1), 1)
+    chunks = next(c for c in range(1, count + 1) if count % c == 0 and count // c <= max(most, 1))
+    parts = [xp.asarray(v).reshape(*v.shape[:-1], chunks, -1) for v in turn]
+    items = (parts[0], parts[1], xp.moveaxis(parts[2], 1, 0))
+    first = body(nodes(own, (items[0][0], items[1][0], items[2][0]), radial))
+    if chunks == 1:
+        return first
+    rest = tuple(item[1:] for item in items)
+    return loop(lambda total, item: (total + body(nodes(own, item, radial)), None), first, rest)[0]
+
+
+def four(
+    functions: Functions,
+    components: tuple[Component, ...],
+    setting: Setting,
+    K: Array,
+    pair: Array,
+    labels: Array,
+    targets: Array,
+) -> Array:
+    """(T, components) for orders at (a, b, c, d), where c and d are the `targets` (T, 2) among the labels (M,)."""
+    xp = module_of(K)
+    assert setting.table is not None
+    split, n = split_four(components), setting.table.n - 1
+    found = others(K, pair[0], pair[1], labels)
+    own = plane(K, pair[0], pair[1], setting.scale, found)
+    orders = sorted({k for column in split.columns for k in column})
+    table = Moments(functions, setting.table, max(abs(k) for k in orders), found.s)
+    powers = found.r[targets[:, 0], targets[:, 1]][:, None] ** np.arange(n)
+
+    def body(node: Nodes) -> Array:
+        outer = _outer(functions, split, node)
+        means = found.loadings.T @ node.x
+        moments = table.at(means)
+        every = {k: moments[k][:, :n] if k >= 0 else times_z(moments[-k], means, found.s) for k in orders}
+
+        def one(item: tuple[Array, Array]) -> Array:
+            (c, d), power = item
+            left = {k: power[:, None] * every[k][c] for k in {k for k, _ in split.columns}}
+            series = [xp.einsum("nq,nq->q", left[k], every[l][d]) for k, l in split.columns]
+            return outer @ xp.stack(series).T
+
+        if xp is np:
+            return np.stack([one(item) for item in zip(targets, powers)])
+        return jax.lax.map(one, (jnp.asarray(targets), powers))
+
+    per_node = len(labels) * max(setting.table.terms, 4 * n)
+    values = _summed(functions, setting, own, per_node, body)  # (T, rows, columns)
+    return values[:, split.row[0], split.column[0]]
+
+
+def three(
+    functions: Functions,
+    components: tuple[Component, ...],
+    setting: Setting,
+    K: Array,
+    pair: Array,
+    labels: Array,
+    targets: Array,
+) -> Array:
+    """(T, components) at the sorted quadruples of three labels, `targets` (T, 2): the label that is left, the case."""
+    xp = module_of(K)
+    assert setting.table is not None
+    split = split_few(components, 3)
+    found = others(K, pair[0], pair[1], labels)
+    own = plane(K, pair[0], pair[1], setting.scale, found)
+    table = Averages(functions, setting.table, split.columns, found.s)
+
+    def body(node: Nodes) -> Array:
+        inner = table.at(found.loadings.T @ node.x)  # (M, columns, Q)
+        return _outer(functions, split, node) @ xp.swapaxes(inner, 1, 2)
+
+    per_node = len(labels) * (setting.table.terms + len(split.columns))
+    values = _summed(functions, setting, own, per_node, body)  # (M, rows, columns)
+    where, case = targets[:, 0], targets[:, 1]
+    return values[where[:, None], xp.asarray(split.row)[case], xp.asarray(split.column)[case]]
+
+
+def two(
+    functions: Functions,
+    components: tuple[Component, ...],
+    setting: Setting,
+    K: Array,
+    pair: Array,
+    labels: Array,
+    targets: Array,
+) -> Array:
+    """(T, components) at the sorted quadruples of two labels, `targets` (T, 2): nothing, and the case."""
+    split = split_few(components, 2)
+    own = plane(K, pair[0], pair[1], setting.scale)
+    values = _summed(functions, setting, own, len(split.rows), lambda node: _outer(functions, split, node).sum(axis=-1))
+    return values[module_of(K).asarray(split.row)[targets[:, 1]]]

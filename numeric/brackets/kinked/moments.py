@@ -1,0 +1,201 @@
+r"""Hermite moments of factors with a kink at zero, tabulated as functions of a conditional mean.
+
+Given the other labels a preactivation is m + s y, y standard normal, and a factor f enters by its moments
+C_n(mu) = <f(s (mu + y)) h_n(y)>, mu = m / s, entire functions of mu however f jumps. They are computed by panels of
+Gauss-Legendre nodes in y where the kink is an edge of the panels, mu = multiples of PANEL, and far away, where all of
+the Gaussian is on one side. Anywhere else Taylor's series is exact, since C_n' = sqrt(n + 1) C_{n+1}:
+
+    C_n(mu + delta) = sum_k sqrt((n + k)! / n!) delta^k / k! C_{n+k}(mu).
+
+That gives them at mapped Chebyshev points, mu = GRAIN sinh(kappa t), and at thousands of nodes they are read by matrix
+products (`series.chebyshev`). Everything but the factor itself depends on no covariance and is kept.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from math import erf, lgamma
+from typing import NamedTuple
+
+import numpy as np
+from jax import Array
+
+from numeric.brackets.arrays import module_of, sigma
+from numeric.brackets.functions import Functions
+from numeric.brackets.rules import hermite_table, legendre
+from numeric.brackets.series.chebyshev import polynomials, transform
+
+PANEL = 0.5  # of the rule for y, in standard deviations
+REACH = 9.5  # standard deviations of y
+TAYLOR = 24  # terms of Taylor's series over half a panel
+GRAIN = 3.0  # standard deviations: Chebyshev points are dense within
+SIZES = tuple(range(48, 449, 16))  # of tables
+Kind = tuple[int, ...]  # derivative orders of the factors at one label; -k stands for z sigma^(k)
+
+
+class Table(NamedTuple):
+    """How n moments are tabulated: up to `reach` conditional deviations, in so many `terms`, so many nodes a panel."""
+
+    n: int
+    reach: float
+    terms: int
+    nodes: int
+
+
+class Scaffold(NamedTuple):
+    """What tables of one kind share. U places, Y nodes of y, P Chebyshev points."""
+
+    kappa: float
+    y: np.ndarray  # (Y,)
+    hermite: np.ndarray  # (n + TAYLOR, Y) h_n(y), weights included
+    places: np.ndarray  # (U,) values of mu where moments are integrated
+    nearest: np.ndarray  # (P,) index into places
+    powers: np.ndarray  # (TAYLOR, P) delta^k
+    taylor: np.ndarray  # (n, TAYLOR)
+    matrix: np.ndarray  # (P, P) from values at the points to coefficients
+
+
+@lru_cache(maxsize=64)
+def scaffold(table: Table) -> Scaffold:
+    kappa = float(np.arcsinh(table.reach / GRAIN))
+    points, matrix = transform(table.terms, None)
+    mu = GRAIN * np.sinh(kappa * points)
+    half = round(REACH / PANEL)
+    x, w = legendre(table.nodes)
+    y = (PANEL * np.arange(-half, half)[:, None] + PANEL * x).ravel()
+    weights = np.tile(PANEL * w, 2 * half) * np.exp(-(y**2) / 2) / np.sqrt(2 * np.pi)
+    near, index = np.abs(mu) < REACH, np.round(mu / PANEL).astype(int)
+    edges = np.unique(index[near])
+    nearest = np.where(near, np.searchsorted(edges, index), 0)
+    nearest[~near] = edges.size + np.arange(np.sum(~near))
+    places = np.concatenate([PANEL * edges, mu[~near]])
+    logs = np.array([lgamma(k + 1) for k in range(table.n + TAYLOR)])
+    k = np.arange(TAYLOR)
+    taylor = np.exp((logs[np.arange(table.n)[:, None] + k] - logs[: table.n, None]) / 2 - logs[:TAYLOR])
+    powers = (mu - places[nearest]) ** k[:, None]
+    return Scaffold(
+        kappa, y, hermite_table(y, table.n + TAYLOR) * weights, places, nearest, powers, taylor, matrix
+    )  # fmt: skip
+
+
+@lru_cache(maxsize=256)
+def enough_terms(n: int, reach: float, tolerance: float) -> int:
+    """Terms of a table: the moments of a jump, C_n = h_{n-1}(-mu) phi(mu) / sqrt(n), between the points.
+
+    The last of n moments are multiplied by r^n, which is small, so that they need fewer digits.
+    """
+    kappa = np.arcsinh(reach / GRAIN)
+    mu = np.concatenate([np.linspace(-8, 8, 161), np.linspace(-1, 1, 41) * reach])
+    mu = mu[np.abs(mu) <= reach]
+    allowed = 0.1 * tolerance ** (1 - np.arange(n) / n)
+    exact = _jump(mu, n)
+    for terms in SIZES:
+        points, matrix = transform(terms, None)
+        c = _jump(GRAIN * np.sinh(kappa * points), n) @ matrix.T
+        rows = np.asarray(polynomials(np.clip(np.arcsinh(mu / GRAIN) / kappa, -1, 1), terms, (None,))[0])
+        if np.all(np.abs(c @ rows - exact).max(axis=1) <= allowed):
+            return terms
+    return SIZES[-1]
+
+
+def _jump(mu: np.ndarray, n: int) -> np.ndarray:
+    """Moments of the step function, (n, places)."""
+    first = np.array([[(1 + erf(x / np.sqrt(2))) / 2 for x in mu]])
+    others = hermite_table(-mu, max(n - 1, 1))[: n - 1] * np.exp(-(mu**2) / 2) / np.sqrt(2 * np.pi)
+    return np.concatenate([first, others / np.sqrt(np.arange(1, n))[:, None]])
+
+
+def _shifted(base: Array, own: Scaffold, n: int) -> Array:
+    """Moments at the Chebyshev points from n + TAYLOR of them at the places: (..., n, P) from (..., n + TAYLOR, U)."""
+    at = base[..., own.nearest]
+    total = own.taylor[:n, :1] * at[..., :n, :]
+    for k in range(1, TAYLOR):
+        total = total + (own.taylor[:n, k, None] * own.powers[k]) * at[..., k : k + n, :]
+    return total
+
+
+def _arguments(s: Array, own: Scaffold) -> Array:
+    """(M, U, Y): the preactivation at every place and every node of y."""
+    xp = module_of(s)
+    return s[:, None, None] * xp.asarray(own.places[:, None] + own.y, s.dtype)
+
+
+class Moments:
+    """C^k_n of M labels with conditional deviations s, for all orders k up to the highest, as functions of mu.
+
+    Only those of the highest order are read, and the zeroth of the others: C^k_{n+1} = s C^{k+1}_n / sqrt(n + 1).
+    """
+
+    def __init__(self, functions: Functions, table: Table, highest: int, s: Array) -> None:
+        xp = module_of(s)
+        self.own, self.table, self.highest, self.s = scaffold(table), table, highest, s
+        z = _arguments(s, self.own)
+        hermite = xp.asarray(self.own.hermite, s.dtype)
+        current = xp.swapaxes(sigma(functions, z, highest) @ hermite.T, 1, 2)  # (M, n + TAYLOR, U)
+        root = xp.sqrt(xp.arange(1, table.n + TAYLOR, dtype=s.dtype))[:, None]
+        rows = [_shifted(current, self.own, table.n)]
+        for k in range(highest - 1, -1, -1):
+            zeroth = (sigma(functions, z, k) @ hermite[0])[:, None, :]
+            current = xp.concatenate([zeroth, current[:, :-1] * (s[:, None, None] / root)], axis=1)
+            rows.append(_shifted(current, self.own, 1))
+        self.coefficients = xp.concatenate(rows, axis=1) @ self.own.matrix.T  # (M, n + highest, P)
+
+    def at(self, means: Array) -> dict[int, Array]:
+        """{k: (M, n, Q)} at conditional means (M, Q)."""
+        xp, n = module_of(means), self.table.n
+        found = _read(self.own, self.table, self.coefficients, means / self.s[:, None])
+        current = found[:, :n]
+        out = {self.highest: current}
+        root = xp.sqrt(xp.arange(1, n, dtype=means.dtype))[:, None]
+        for row, k in enumerate(range(self.highest - 1, -1, -1)):
+            zeroth = found[:, n + row, None]
+            current = xp.concatenate([zeroth, current[:, :-1] * (self.s[:, None, None] / root)], axis=1)
+            out[k] = current
+        return out
+
+
+def times_z(moments: Array, means: Array, s: Array) -> Array:
+    """The moments of z f(z), (M, n, Q), from those of f: y h_n = sqrt(n + 1) h_{n+1} + sqrt(n) h_{n-1}.
+
+    The last one lacks a part, and is dropped.
+    """
+    xp, n = module_of(moments), moments.shape[1]
+    root = xp.sqrt(xp.arange(1, n, dtype=means.dtype))[:, None]
+    above = root * moments[:, 1:]
+    below = xp.concatenate([xp.zeros_like(moments[:, :1]), root[:-1] * moments[:, :-2]], axis=1)
+    return means[:, None] * moments[:, :-1] + s[:, None, None] * (above + below)
+
+
+class Averages:
+    """<product of factors> of M labels with conditional deviations s, one row a kind, as functions of the mean."""
+
+    def __init__(self, functions: Functions, table: Table, kinds: tuple[Kind, ...], s: Array) -> None:
+        xp = module_of(s)
+        self.own, self.table, self.s = scaffold(table), table, s
+        values = xp.stack(products(functions, kinds, _arguments(s, self.own)), axis=1)  # (M, kinds, U, Y)
+        hermite = xp.asarray(self.own.hermite[: TAYLOR + 1], s.dtype)
+        base = xp.swapaxes(values @ hermite.T, 2, 3)
+        self.coefficients = _shifted(base, self.own, 1)[:, :, 0] @ self.own.matrix.T
+
+    def at(self, means: Array) -> Array:
+        """(M, kinds, Q) at conditional means (M, Q)."""
+        return _read(self.own, self.table, self.coefficients, means / self.s[:, None])
+
+
+def products(functions: Functions, kinds: tuple[Kind, ...], z: Array) -> list[Array]:
+    """The products of sigma^(k)(z) over the orders k of each kind, without delta functions."""
+    values = {k: sigma(functions, z, k) for k in sorted({abs(k) for kind in kinds for k in kind})}
+    values |= {k: z * values[-k] for kind in kinds for k in kind if k < 0}
+    found: dict[Kind, Array] = {}
+    for kind in kinds:
+        for length in range(1, len(kind) + 1):
+            part = kind[:length]
+            if part not in found:
+                found[part] = found[part[:-1]] * values[part[-1]] if length > 1 else values[part[0]]
+    return [found[kind] for kind in kinds]
+
+
+def _read(own: Scaffold, table: Table, coefficients: Array, mu: Array) -> Array:
+    xp = module_of(mu)
+    t = xp.clip(xp.arcsinh(mu / GRAIN) / own.kappa, -1, 1)
+    return coefficients @ polynomials(t, table.terms, (None,))[0]

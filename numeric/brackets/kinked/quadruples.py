@@ -1,0 +1,295 @@
+"""Four-point brackets of activations with a kink: jobs of conditioned brackets, their rules, the plan of them all.
+
+Jobs that share a table of moments and a length of series make a bucket. Its nodes are refined, on those of its
+quadruples that are hardest, until their values stop moving. What no pair of inputs suits goes by nested quadrature.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any, cast
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from numeric.brackets.arrays import loop, module_of
+from numeric.brackets.calculus import QuadruplePlan, QuadrupleQuestion
+from numeric.brackets.functions import Functions
+from numeric.brackets.kinked.choice import TERMS, Choice, choose
+from numeric.brackets.kinked.conditioned import Setting, four, three, two
+from numeric.brackets.kinked.moments import Table, enough_terms
+from numeric.brackets.kinked.plane import Rule
+from numeric.brackets.nested import NestedBucket, fill_nested, plan_nested
+from numeric.brackets.nested.deltas import Component, with_deltas, without_deltas
+from numeric.brackets.nested.plan import scale_of
+from numeric.brackets.patterns import Pattern, arrangements, sorted_quadruples
+from numeric.brackets.rules import reach
+from numeric.brackets.series.conditioning import POSITIONS
+
+RULES = tuple(
+    Rule(*sizes)
+    for sizes in (
+        (6, 18, 10), (8, 20, 10), (10, 24, 12), (12, 28, 12), (15, 32, 14), (18, 36, 16), (22, 44, 20), (28, 52, 24),
+        (36, 64, 28), (46, 80, 32),
+    )
+)  # fmt: skip
+REACHES = tuple(12.0 * 2**k for k in range(7))  # of tables of moments, in conditional deviations
+MIDDLE = RULES[5]
+ROUNDING = 12.0  # units in the last place that sums over some thousand nodes may lose beyond a few
+EVALUATE = {2: two, 3: three, 4: four}
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class KinkedBucket:
+    """J pairs of inputs, each with at most M labels that are left and at most T quadruples of 4, 3 or 2 `distinct`."""
+
+    pairs: jax.Array  # (J, 2)
+    labels: jax.Array  # (J, M); the first one again for padding
+    targets: jax.Array  # (J, T, 2), see `conditioned`
+    options: jax.Array  # (J, T) which of POSITIONS
+    slots: jax.Array  # (J, T) index of the sorted quadruple; their number for padding
+    distinct: int = field(metadata={"static": True})
+    setting: Setting = field(metadata={"static": True})
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class KinkedQuadruples(QuadruplePlan):
+    """Each quadruple is in one of the `buckets`, or in one of `nested`."""
+
+    buckets: tuple[KinkedBucket, ...]
+    nested: tuple[NestedBucket, ...]
+    error: Array
+    size: int = field(metadata={"static": True})
+    on_host = True
+    faster_on_host = True
+
+    def unique(self, functions: Functions, components: tuple[Pattern, ...], K: Array) -> Array:
+        xp, quadruples = module_of(K), sorted_quadruples(self.size)
+        wanted = without_deltas(functions, components)
+        out = xp.zeros((len(quadruples) + 1, len(wanted)), K.dtype)
+        for bucket in self.buckets:
+            out = _fill(functions, wanted, bucket, K, out)
+        values = {p: out[:-1, i] for i, p in enumerate(wanted)}
+        found = _joined(functions, components, values, K, quadruples)
+        for nested in self.nested:
+            found = fill_nested(functions, components, nested, K, found)
+        return found
+
+    def conditioned_on(self) -> np.ndarray:
+        out = np.zeros(len(sorted_quadruples(self.size)) + 1, dtype=np.int32)
+        for bucket in self.buckets:
+            out[np.asarray(bucket.slots)] = np.asarray(bucket.options)
+        return out[:-1]
+
+    def measured(self) -> bool:
+        return bool(self.nested)
+
+    def rounding(self, variance: float) -> float:
+        return ROUNDING
+
+
+def _joined(
+    functions: Functions,
+    components: tuple[Pattern, ...],
+    values: dict[Component, Array],
+    K: Array,
+    quadruples: np.ndarray,
+) -> Array:
+    """(U, components) from those without delta functions."""
+    if tuple(values) == components:
+        return module_of(K).stack(list(values.values()), axis=1)
+    xp = module_of(K)
+    C = K[quadruples.T[:, None], quadruples.T[None, :]]
+    safe = xp.where(xp.eye(4, dtype=bool)[:, :, None] & (C <= 0), 1, C)  # those are filled in by another way
+    return with_deltas(functions, components, values, safe).T
+
+
+def _permuted(components: tuple[Component, ...]) -> np.ndarray:
+    """[option, component]: the component with the orders at (a, b, c, d), for the one with those at the sorted slots."""
+    index = {p: i for i, p in enumerate(components)}
+    return np.array([[index[tuple(p[x] for x in where)] for p in components] for where in POSITIONS])
+
+
+def _fill(functions: Functions, wanted: tuple[Component, ...], bucket: KinkedBucket, K: Array, out: Array) -> Array:
+    """Write the bucket's quadruples into (U + 1, wanted)."""
+    xp = module_of(K)
+    table, evaluate = xp.asarray(_permuted(wanted)), EVALUATE[bucket.distinct]
+
+    def job(out: Array, item: tuple[Array, ...]) -> tuple[Array, None]:
+        pair, labels, targets, options, slots = item
+        if xp is np:  # without padding
+            own = np.asarray(slots) < len(out) - 1
+            labels = labels[: 1 + np.max(np.flatnonzero(labels != labels[0]), initial=0)]
+            targets, options, slots = targets[own], options[own], slots[own]
+        values = evaluate(functions, wanted, bucket.setting, K, pair, labels, targets)
+        if bucket.distinct == 4:
+            values = xp.take_along_axis(values, table[options], axis=1)
+        if xp is np:
+            out[slots] = values
+            return out, None
+        return out.at[slots].set(values), None
+
+    jobs = (bucket.pairs, bucket.labels, bucket.targets, bucket.options, bucket.slots)
+    return loop(job, out, jobs)[0]
+
+
+def plan_kinked(functions: Functions, question: QuadrupleQuestion) -> KinkedQuadruples:
+    """Which pair each quadruple is conditioned on, with how many nodes and terms."""
+    quadruples = sorted_quadruples(question.size)
+    wanted = np.ones(len(quadruples), dtype=bool) if question.wanted is None else question.wanted
+    choice = choose(question.K, question.tolerance, wanted, question.avoid)
+    if functions.features:  # sharp places that no rule here knows of
+        choice.labels[:] = 0
+    radius = reach(functions, question.patterns, question.variance, 0.1 * question.tolerance)
+    groups = _grouped(choice, radius)
+    nested: tuple[NestedBucket, ...] = ()
+    buckets, moved = [], 0.0
+    for (distinct, terms, far), members in sorted(groups.items()):
+        setting, error = _setting(functions, question, choice, members, (distinct, terms, far), radius)
+        if setting is None:
+            choice.labels[members] = 0
+            continue
+        moved = max(moved, error)
+        buckets.append(_bucket(quadruples, choice, members, distinct, setting))
+    rest = np.flatnonzero(wanted & (choice.labels == 0))
+    if rest.size:
+        other = question.avoid is not None
+        nested, error = plan_nested(functions, question.K, question.patterns, rest, question.tolerance, other)
+        moved = max(moved, error)
+    return KinkedQuadruples(tuple(buckets), nested, jnp.asarray(max(moved, question.tolerance)), question.size)
+
+
+def _grouped(choice: Choice, radius: float) -> dict[tuple[int, int, float], np.ndarray]:
+    """{(distinct labels, terms of the series, reach of the table): quadruples}."""
+    terms = np.array(TERMS)[np.minimum(np.searchsorted(TERMS, choice.terms), len(TERMS) - 1)]
+    far = np.searchsorted(REACHES, radius / choice.ratio)
+    found = {}
+    for distinct in (2, 3, 4):
+        own = choice.labels == distinct
+        n = np.where(choice.labels == 4, terms, 1)
+        for key in {(int(x), int(y)) for x, y in zip(n[own], far[own])}:
+            members = np.flatnonzero(own & (n == key[0]) & (far == key[1]))
+            largest = REACHES[key[1]] if key[1] < len(REACHES) else radius / float(choice.ratio[members].min())
+            found[distinct, key[0], largest] = members
+    return found
+
+
+def _setting(
+    functions: Functions,
+    question: QuadrupleQuestion,
+    choice: Choice,
+    members: np.ndarray,
+    key: tuple[int, int, float],
+    radius: float,
+) -> tuple[Setting | None, float]:
+    """The first rule that the next one agrees with on the hardest of the quadruples, and what they still differ by.
+
+    A `finer` question gets the next one. None: no two rules agree.
+    """
+    distinct, n, far = key
+    components = arrangements(question.patterns)
+    wanted = without_deltas(functions, components)
+    terms = enough_terms(n, far, 0.1 * question.tolerance)
+
+    def setting(rule: Rule) -> Setting:
+        table = Table(n + 1, far, terms, rule.nodes) if distinct > 2 else None
+        return Setting(rule, radius, scale_of(functions), table)
+
+    cases = _hardest(question.K, choice, members)
+    scales = [_size(functions, components, wanted, K, setting(MIDDLE)._replace(table=None)) for K, _ in cases]
+    before: list[np.ndarray] | None = None
+    for coarse, fine in pairwise(RULES[_first(question.tolerance) :]):
+        now = []
+        for rule in (fine,) if before is not None else (coarse, fine):
+            now.append([_one(functions, components, wanted, choice, K, m, setting(rule)) for K, m in cases])
+        first = before if before is not None else now[0]
+        with np.errstate(all="ignore"):
+            moved = max(float(np.max(np.abs(x - y) / size)) for x, y, size in zip(first, now[-1], scales))
+        if moved <= 0.3 * question.tolerance:
+            return setting(fine if question.finer else coarse), moved
+        before = now[-1]
+    return None, np.inf
+
+
+def _first(tolerance: float) -> int:
+    """The rule to begin with: it has been enough for about so many digits at variances of one."""
+    return sum(tolerance < limit for limit in (1e-6, 1e-8, 3e-11))
+
+
+def _hardest(K: np.ndarray, choice: Choice, members: np.ndarray) -> list[tuple[np.ndarray, int]]:
+    """(kernel, quadruple): the sharpest and the longest series where variances are largest, the largest, the last."""
+    quadruples = sorted_quadruples(K.shape[-1])[members]
+    variances = np.diagonal(K, axis1=1, axis2=2)[:, quadruples].max(axis=2)  # (kernels, members)
+    first = int(np.argmin(choice.ratio[members]))
+    chosen = {(int(np.argmax(variances[:, i])), i) for i in (first, int(np.argmax(choice.terms[members])))}
+    chosen.add(tuple(int(i) for i in np.unravel_index(np.argmax(variances), variances.shape)))  # type: ignore[arg-type]
+    chosen.add((len(K) - 1, first))
+    return [(K[k], int(members[i])) for k, i in sorted(chosen)]
+
+
+def _one(
+    functions: Functions,
+    components: tuple[Pattern, ...],
+    wanted: tuple[Component, ...],
+    choice: Choice,
+    K: np.ndarray,
+    member: int,
+    setting: Setting,
+) -> np.ndarray:
+    """(components,) of one quadruple."""
+    own = sorted_quadruples(len(K))[member : member + 1]
+    alone = Choice(*(x[member : member + 1] for x in choice))
+    bucket = _bucket(own, alone, np.zeros(1, dtype=int), int(alone.labels[0]), setting)
+    bucket = jax.tree_util.tree_map(np.asarray, bucket)
+    with np.errstate(all="ignore"):
+        out = _fill(functions, wanted, bucket, cast(Any, K), cast(Any, np.zeros((2, len(wanted)))))
+        values = {p: out[:-1, i] for i, p in enumerate(wanted)}
+        return np.asarray(_joined(functions, components, values, cast(Any, K), own))[0]
+
+
+def _size(
+    functions: Functions, components: tuple[Pattern, ...], wanted: tuple[Component, ...], K: np.ndarray, fine: Setting
+) -> np.ndarray:
+    """Of every component's tensor, from below: the largest over its pattern at the input of largest variance."""
+    label = int(np.argmax(np.diagonal(K)))
+    one = np.array([[label] * 4])
+    pair, none = np.array([label, label]), np.zeros((1, 2), dtype=int) + [[0, 1]]
+    with np.errstate(all="ignore"):
+        found = two(functions, wanted, fine, cast(Any, K), *(cast(Any, x) for x in (pair, pair, none)))
+        values = {p: found[:, i] for i, p in enumerate(wanted)}
+        values = np.abs(np.asarray(_joined(functions, components, values, cast(Any, K), one))[0])
+    codes = np.array([sorted(p) for p in components])
+    same = (codes[:, None, :] == codes[None, :, :]).all(axis=2)
+    return np.maximum([np.max(values[row]) for row in same], 1e-300)
+
+
+def _bucket(
+    quadruples: np.ndarray, choice: Choice, members: np.ndarray, distinct: int, setting: Setting
+) -> KinkedBucket:
+    """The members by their pairs."""
+    option = choice.option[members]
+    picked = np.take_along_axis(quadruples[members], np.array(POSITIONS)[option], axis=1)
+    if distinct == 3:
+        picked[:, 2] = picked[:, 3] = choice.left[members]
+    pairs, job = np.unique(picked[:, :2], axis=0, return_inverse=True)
+    job = job.ravel()
+    own = [np.unique(picked[job == j, 2:]) if distinct > 2 else pairs[j, :1] for j in range(len(pairs))]
+    labels = np.array([np.pad(x, (0, max(map(len, own)) - len(x)), constant_values=x[0]) for x in own])
+    counts = np.bincount(job)
+    targets = np.zeros((len(pairs), counts.max(), 2), dtype=np.int32)
+    options = np.zeros((len(pairs), counts.max()), dtype=np.int32)
+    slots = np.full((len(pairs), counts.max()), len(quadruples), dtype=np.int32)
+    for j in range(len(pairs)):
+        rows, count = np.flatnonzero(job == j), counts[j]
+        place = np.searchsorted(own[j], picked[rows, 2:]) if distinct > 2 else np.zeros((count, 2), dtype=int)
+        if distinct < 4:
+            place[:, 1] = choice.case[members[rows]]
+        targets[j, :count], options[j, :count], slots[j, :count] = place, option[rows], members[rows]
+    arrays = (jnp.asarray(x, jnp.int32) for x in (pairs, labels, targets, options, slots))
+    pairs_, labels_, targets_, options_, slots_ = arrays
+    return KinkedBucket(pairs_, labels_, targets_, options_, slots_, distinct, setting)
