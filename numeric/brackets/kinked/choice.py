@@ -51,7 +51,7 @@ def conditions(K: np.ndarray) -> Conditions:
         variance = np.diagonal(kernel)
         root = np.sqrt(variance)
         for a, b in np.argwhere(np.triu(np.ones((size, size), dtype=bool), 1)):
-            both = root[a] * root[b]
+            both = np.sqrt(variance[a] * variance[b])
             rest = (both - kernel[a, b]) * (both + kernel[a, b])
             gap[a, b] = gap[b, a] = min(gap[a, b], max(rest, 0.0) / both**2 if both > 0 else 0.0)
             if gap[a, b] < SINGULAR:

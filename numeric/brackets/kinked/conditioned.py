@@ -22,7 +22,7 @@ from jax import Array
 from numeric.brackets.arrays import loop, module_of
 from numeric.brackets.functions import Functions
 from numeric.brackets.kinked.moments import Averages, Kind, Moments, Table, products, times_z
-from numeric.brackets.kinked.plane import Nodes, Rule, angles, nodes, others, plane, radii
+from numeric.brackets.kinked.plane import Plane, Rule, nodes, others, plane
 from numeric.brackets.nested.deltas import Component
 
 HOST, COMPILED = 2**19, 2**17  # numbers that a chunk of nodes makes at most, roughly
@@ -78,30 +78,22 @@ def split_few(components: tuple[Component, ...], labels: int) -> Split:
     return _split([[tuple(kinds(p, shape)[i] for i in left) for p in components] for shape, left in cases])  # type: ignore[misc]
 
 
-def _outer(functions: Functions, split: Split, node: Nodes) -> Array:
-    """(rows, Q): what the pair contributes at the nodes, weights included."""
-    xp = module_of(node.w)
-    f, g = products(functions, split.a, node.a), products(functions, split.b, node.b)
-    return xp.stack([node.w * f[i] * g[j] for i, j in split.rows])
-
-
 def _summed(
-    functions: Functions, setting: Setting, own: Any, per_node: int, body: Callable[[Nodes], Array]
+    functions: Functions, setting: Setting, own: Plane, split: Split, per_node: int, body: Callable[[Array, Array], Array]
 ) -> Array:
-    """The sum of `body` over chunks of nodes: a chunk's arrays stay in the cache."""
+    """The sum of body(what the pair contributes (rows, Q), whitened coordinates (2, Q)) over chunks of the nodes."""
     xp = module_of(own.angle)
-    turn = angles(own, setting.rule, functions.parity != 0)
-    radial = radii(own, setting.rule, setting.reach)
-    count = turn[0].shape[0]
-    most = max((HOST if xp is np else COMPILED) // max(per_node * setting.rule.radii, 1), 1)
-    chunks = next(c for c in range(1, count + 1) if count % c == 0 and count // c <= max(most, 1))
-    parts = [xp.asarray(v).reshape(*v.shape[:-1], chunks, -1) for v in turn]
-    items = (parts[0], parts[1], xp.moveaxis(parts[2], 1, 0))
-    first = body(nodes(own, (items[0][0], items[1][0], items[2][0]), radial))
+    node = nodes(own, setting.rule, setting.reach, functions.parity != 0)
+    f, g = products(functions, split.a, node.a), products(functions, split.b, node.b)
+    outer = xp.stack([node.w * f[i] * g[j] for i, j in split.rows])
+    count = node.w.shape[0]
+    most = max((HOST if xp is np else COMPILED) // max(per_node, 1), 64)
+    chunks = next(c for c in range(1, count + 1) if count % c == 0 and count // c <= most)
+    items = tuple(xp.moveaxis(v.reshape(v.shape[0], chunks, -1), 1, 0) for v in (outer, node.x))
+    first = body(items[0][0], items[1][0])
     if chunks == 1:
         return first
-    rest = tuple(item[1:] for item in items)
-    return loop(lambda total, item: (total + body(nodes(own, item, radial)), None), first, rest)[0]
+    return loop(lambda total, item: (total + body(*item), None), first, tuple(item[1:] for item in items))[0]
 
 
 def four(
@@ -123,9 +115,8 @@ def four(
     table = Moments(functions, setting.table, max(abs(k) for k in orders), found.s)
     powers = found.r[targets[:, 0], targets[:, 1]][:, None] ** np.arange(n)
 
-    def body(node: Nodes) -> Array:
-        outer = _outer(functions, split, node)
-        means = found.loadings.T @ node.x
+    def body(outer: Array, x: Array) -> Array:
+        means = found.loadings.T @ x
         moments = table.at(means)
         every = {k: moments[k][:, :n] if k >= 0 else times_z(moments[-k], means, found.s) for k in orders}
 
@@ -140,7 +131,7 @@ def four(
         return jax.lax.map(one, (jnp.asarray(targets), powers))
 
     per_node = len(labels) * max(setting.table.terms, 4 * n)
-    values = _summed(functions, setting, own, per_node, body)  # (T, rows, columns)
+    values = _summed(functions, setting, own, split, per_node, body)  # (T, rows, columns)
     return values[:, split.row[0], split.column[0]]
 
 
@@ -161,12 +152,12 @@ def three(
     own = plane(K, pair[0], pair[1], setting.scale, found)
     table = Averages(functions, setting.table, split.columns, found.s)
 
-    def body(node: Nodes) -> Array:
-        inner = table.at(found.loadings.T @ node.x)  # (M, columns, Q)
-        return _outer(functions, split, node) @ xp.swapaxes(inner, 1, 2)
+    def body(outer: Array, x: Array) -> Array:
+        inner = table.at(found.loadings.T @ x)  # (M, columns, Q)
+        return outer @ xp.swapaxes(inner, 1, 2)
 
     per_node = len(labels) * (setting.table.terms + len(split.columns))
-    values = _summed(functions, setting, own, per_node, body)  # (M, rows, columns)
+    values = _summed(functions, setting, own, split, per_node, body)  # (M, rows, columns)
     where, case = targets[:, 0], targets[:, 1]
     return values[where[:, None], xp.asarray(split.row)[case], xp.asarray(split.column)[case]]
 
@@ -183,5 +174,5 @@ def two(
     """(T, components) at the sorted quadruples of two labels, `targets` (T, 2): nothing, and the case."""
     split = split_few(components, 2)
     own = plane(K, pair[0], pair[1], setting.scale)
-    values = _summed(functions, setting, own, len(split.rows), lambda node: _outer(functions, split, node).sum(axis=-1))
+    values = _summed(functions, setting, own, split, len(split.rows), lambda outer, x: outer.sum(axis=-1))
     return values[module_of(K).asarray(split.row)[targets[:, 1]]]

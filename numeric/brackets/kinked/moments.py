@@ -27,6 +27,7 @@ from numeric.brackets.series.chebyshev import polynomials, transform
 
 PANEL = 0.5  # of the rule for y, in standard deviations
 REACH = 9.5  # standard deviations of y
+NEAR = 24.0  # up to here places are multiples of PANEL, so that their nodes fall on each other
 TAYLOR = 24  # terms of Taylor's series over half a panel
 GRAIN = 3.0  # standard deviations: Chebyshev points are dense within
 SIZES = tuple(range(48, 449, 16))  # of tables
@@ -43,16 +44,17 @@ class Table(NamedTuple):
 
 
 class Scaffold(NamedTuple):
-    """What tables of one kind share. U places, Y nodes of y, P Chebyshev points."""
+    """What tables of one kind share. U places, Y nodes of y, L different arguments, P Chebyshev points."""
 
     kappa: float
-    y: np.ndarray  # (Y,)
+    line: np.ndarray  # (L,) arguments mu + y, in conditional deviations
+    index: np.ndarray  # (U, Y) into the line
     hermite: np.ndarray  # (n + TAYLOR, Y) h_n(y), weights included
-    places: np.ndarray  # (U,) values of mu where moments are integrated
-    nearest: np.ndarray  # (P,) index into places
+    nearest: np.ndarray  # (P,) index into the places
     powers: np.ndarray  # (TAYLOR, P) delta^k
     taylor: np.ndarray  # (n, TAYLOR)
     matrix: np.ndarray  # (P, P) from values at the points to coefficients
+    average: np.ndarray  # (L, P) from values on the line to coefficients of the zeroth moment
 
 
 @lru_cache(maxsize=64)
@@ -60,22 +62,29 @@ def scaffold(table: Table) -> Scaffold:
     kappa = float(np.arcsinh(table.reach / GRAIN))
     points, matrix = transform(table.terms, None)
     mu = GRAIN * np.sinh(kappa * points)
-    half = round(REACH / PANEL)
-    x, w = legendre(table.nodes)
-    y = (PANEL * np.arange(-half, half)[:, None] + PANEL * x).ravel()
-    weights = np.tile(PANEL * w, 2 * half) * np.exp(-(y**2) / 2) / np.sqrt(2 * np.pi)
-    near, index = np.abs(mu) < REACH, np.round(mu / PANEL).astype(int)
-    edges = np.unique(index[near])
-    nearest = np.where(near, np.searchsorted(edges, index), 0)
+    panels, x_w = round(2 * REACH / PANEL), legendre(table.nodes)
+    y = (PANEL * np.arange(panels)[:, None] + PANEL * x_w[0]).ravel() - REACH
+    weights = np.tile(PANEL * x_w[1], panels) * np.exp(-(y**2) / 2) / np.sqrt(2 * np.pi)
+    hermite = hermite_table(y, table.n + TAYLOR) * weights
+    near, step = np.abs(mu) < NEAR, np.round(mu / PANEL).astype(int)
+    edges = np.arange(step[near].min(), step[near].max() + 1)
+    nearest = np.where(near, step - edges[0], 0)
     nearest[~near] = edges.size + np.arange(np.sum(~near))
-    places = np.concatenate([PANEL * edges, mu[~near]])
+    shared = (PANEL * np.arange(edges.size + panels - 1)[:, None] + PANEL * x_w[0]).ravel() + (PANEL * edges[0] - REACH)
+    line = np.concatenate([shared, (mu[~near, None] + y).ravel()])
+    index = np.concatenate(
+        [
+            table.nodes * np.arange(edges.size)[:, None] + np.arange(y.size),
+            shared.size + np.arange(np.sum(~near) * y.size).reshape(-1, y.size),
+        ]
+    )
     logs = np.array([lgamma(k + 1) for k in range(table.n + TAYLOR)])
     k = np.arange(TAYLOR)
     taylor = np.exp((logs[np.arange(table.n)[:, None] + k] - logs[: table.n, None]) / 2 - logs[:TAYLOR])
-    powers = (mu - places[nearest]) ** k[:, None]
-    return Scaffold(
-        kappa, y, hermite_table(y, table.n + TAYLOR) * weights, places, nearest, powers, taylor, matrix
-    )  # fmt: skip
+    powers = np.where(near, mu - PANEL * step, 0.0) ** k[:, None]
+    at_points = np.zeros((line.size, table.terms))
+    at_points[index[nearest], np.arange(table.terms)[:, None]] = (taylor[0] * powers.T) @ hermite[:TAYLOR]
+    return Scaffold(kappa, line, index, hermite, nearest, powers, taylor, matrix, at_points @ matrix.T)
 
 
 @lru_cache(maxsize=256)
@@ -106,18 +115,12 @@ def _jump(mu: np.ndarray, n: int) -> np.ndarray:
 
 
 def _shifted(base: Array, own: Scaffold, n: int) -> Array:
-    """Moments at the Chebyshev points from n + TAYLOR of them at the places: (..., n, P) from (..., n + TAYLOR, U)."""
+    """Moments at the Chebyshev points from n + TAYLOR of them at the places: (M, n, P) from (M, n + TAYLOR, U)."""
     at = base[..., own.nearest]
-    total = own.taylor[:n, :1] * at[..., :n, :]
+    total = own.taylor[:, :1] * at[:, :n]
     for k in range(1, TAYLOR):
-        total = total + (own.taylor[:n, k, None] * own.powers[k]) * at[..., k : k + n, :]
+        total = total + (own.taylor[:, k, None] * own.powers[k]) * at[:, k : k + n]
     return total
-
-
-def _arguments(s: Array, own: Scaffold) -> Array:
-    """(M, U, Y): the preactivation at every place and every node of y."""
-    xp = module_of(s)
-    return s[:, None, None] * xp.asarray(own.places[:, None] + own.y, s.dtype)
 
 
 class Moments:
@@ -129,16 +132,12 @@ class Moments:
     def __init__(self, functions: Functions, table: Table, highest: int, s: Array) -> None:
         xp = module_of(s)
         self.own, self.table, self.highest, self.s = scaffold(table), table, highest, s
-        z = _arguments(s, self.own)
-        hermite = xp.asarray(self.own.hermite, s.dtype)
-        current = xp.swapaxes(sigma(functions, z, highest) @ hermite.T, 1, 2)  # (M, n + TAYLOR, U)
-        root = xp.sqrt(xp.arange(1, table.n + TAYLOR, dtype=s.dtype))[:, None]
-        rows = [_shifted(current, self.own, table.n)]
-        for k in range(highest - 1, -1, -1):
-            zeroth = (sigma(functions, z, k) @ hermite[0])[:, None, :]
-            current = xp.concatenate([zeroth, current[:, :-1] * (s[:, None, None] / root)], axis=1)
-            rows.append(_shifted(current, self.own, 1))
-        self.coefficients = xp.concatenate(rows, axis=1) @ self.own.matrix.T  # (M, n + highest, P)
+        z = s[:, None] * self.own.line
+        high = sigma(functions, z, highest)[:, self.own.index]  # (M, U, Y)
+        base = xp.swapaxes((high.reshape(-1, high.shape[-1]) @ self.own.hermite.T).reshape(*high.shape[:2], -1), 1, 2)
+        zeroth = [sigma(functions, z, k) @ self.own.average for k in range(highest - 1, -1, -1)]
+        rows = [_shifted(base, self.own, table.n) @ self.own.matrix.T, *(row[:, None] for row in zeroth)]
+        self.coefficients = xp.concatenate(rows, axis=1)  # (M, n + highest, P)
 
     def at(self, means: Array) -> dict[int, Array]:
         """{k: (M, n, Q)} at conditional means (M, Q)."""
@@ -170,12 +169,9 @@ class Averages:
     """<product of factors> of M labels with conditional deviations s, one row a kind, as functions of the mean."""
 
     def __init__(self, functions: Functions, table: Table, kinds: tuple[Kind, ...], s: Array) -> None:
-        xp = module_of(s)
         self.own, self.table, self.s = scaffold(table), table, s
-        values = xp.stack(products(functions, kinds, _arguments(s, self.own)), axis=1)  # (M, kinds, U, Y)
-        hermite = xp.asarray(self.own.hermite[: TAYLOR + 1], s.dtype)
-        base = xp.swapaxes(values @ hermite.T, 2, 3)
-        self.coefficients = _shifted(base, self.own, 1)[:, :, 0] @ self.own.matrix.T
+        values = products(functions, kinds, s[:, None] * self.own.line)
+        self.coefficients = module_of(s).stack(values, axis=1) @ self.own.average  # (M, kinds, P)
 
     def at(self, means: Array) -> Array:
         """(M, kinds, Q) at conditional means (M, Q)."""

@@ -7,6 +7,7 @@ sigma itself changes on its own scale, and an input that the pair nearly determi
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -14,6 +15,8 @@ from jax import Array
 
 from numeric.brackets.arrays import module_of
 from numeric.brackets.rules import legendre
+
+_legendre = lru_cache(maxsize=64)(legendre)
 
 FLOOR = 1e-15  # of a label's own variance: what is left to it at least
 FINEST, PLAIN = 1e-3, 10.0  # grains relative to an interval: the smallest, and one that is no grading
@@ -71,8 +74,8 @@ def plane(K: Array, a: Array, b: Array, scale: float, found: Others | None = Non
     """The plane of a and b for functions that change on a `scale`, and the other inputs that were `found`, if any."""
     xp = module_of(K)
     roots = xp.sqrt(K[a, a]), xp.sqrt(K[b, b])
-    size = roots[0] * roots[1]
-    sine = xp.sqrt(xp.maximum((size - K[a, b]) * (size + K[a, b]), 0))
+    size = xp.sqrt(K[a, a] * K[b, b])
+    sine = xp.sqrt(xp.maximum((size - K[a, b]) * (size + K[a, b]), 0))  # exactly zero for equal and opposite inputs
     grain = scale / xp.maximum(xp.maximum(*roots), scale)
     if found is not None:
         load = xp.sqrt(xp.maximum((found.loadings**2).sum(axis=0), 1e-300))
@@ -83,7 +86,7 @@ def plane(K: Array, a: Array, b: Array, scale: float, found: Others | None = Non
 def _graded(count: int, grain: Array) -> tuple[Array, Array]:
     """Nodes and weights on (0, 1), graded towards 0: (..., count) for grains (...)."""
     xp = module_of(grain)
-    x, w = legendre(count)
+    x, w = _legendre(count)
     tau = xp.arcsinh(1 / grain)[..., None]
     return xp.sinh(tau * x) / xp.sinh(tau), tau * xp.cosh(tau * x) / xp.sinh(tau) * w
 
@@ -112,10 +115,10 @@ def radii(own: Plane, rule: Rule, reach: float) -> tuple[Array, Array]:
     return r, reach * weight * r * xp.exp(-(r**2) / 2) / (2 * np.pi)
 
 
-def nodes(own: Plane, turn: tuple[Array, Array, Array], radial: tuple[Array, Array]) -> Nodes:
-    """The points at some of the angles."""
+def nodes(own: Plane, rule: Rule, reach: float, half: bool) -> Nodes:
+    """Angles times radii; `half` of the angles where parity allows."""
     xp = module_of(own.angle)
-    (t, wt, signs), (r, wr) = turn, radial
+    (t, wt, signs), (r, wr) = angles(own, rule, half), radii(own, rule, reach)
     x = xp.stack([xp.cos(t)[:, None] * r, xp.sin(t)[:, None] * r]).reshape(2, -1)
     z = [
         (size * sign * xp.abs(xp.cos(direction)))[:, None] * r
