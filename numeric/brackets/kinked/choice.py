@@ -18,7 +18,7 @@ from numeric.brackets.series.lengths import LONGEST
 
 SINGULAR = 1e-10  # 1 - rho^2 of a pair: below, its plane is not known
 SHARPEST = 0.012  # conditional deviation over the spread of the mean: below, nodes would be too many
-TERMS = (16, 24, 36, 52, 76, 110, 160)  # lengths of series
+TERMS = (36, 76, 160)  # lengths of tables of moments; series end where they may
 UNUSABLE = LONGEST + 1.0
 
 
@@ -72,9 +72,9 @@ def conditions(K: np.ndarray) -> Conditions:
 
 
 def terms_needed(r: np.ndarray, tolerance: float) -> np.ndarray:
-    """Terms after which r^n is below ten times the tolerance: coefficients of kinks fall by more than that."""
+    """Terms after which r^n is below the tolerance: coefficients of kinks fall by a hundred and more on top of that."""
     r = np.clip(r.astype(float), 1e-3, 1 - 1e-9)
-    return np.ceil(np.log(min(10 * tolerance, 0.1)) / np.log(r)) + 4
+    return np.ceil(np.log(min(tolerance, 0.1)) / np.log(r)) + 4
 
 
 def choose(K: np.ndarray, tolerance: float, wanted: np.ndarray, avoid: np.ndarray | None) -> Choice:

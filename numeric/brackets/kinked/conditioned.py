@@ -12,20 +12,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from numeric.brackets.arrays import loop, module_of
+from numeric.brackets.arrays import loop, module_of, sigma
 from numeric.brackets.functions import Functions
-from numeric.brackets.kinked.moments import Averages, Kind, Moments, Table, products, times_z
-from numeric.brackets.kinked.plane import Plane, Rule, nodes, others, plane
+from numeric.brackets.kinked.moments import Averages, Kind, Moments, Table, line, products, times_z
+from numeric.brackets.kinked.plane import Nodes, Others, Rule, nodes, others, plane
 from numeric.brackets.nested.deltas import Component
 
-HOST, COMPILED = 2**19, 2**17  # numbers that a chunk of nodes makes at most, roughly
+HOST, COMPILED = 2**20, 2**17  # numbers that a chunk of nodes makes at most, roughly
 SHAPES = {3: ((0, 0, 1, 2), (0, 1, 1, 2), (0, 1, 2, 2)), 2: ((0, 0, 0, 1), (0, 0, 1, 1), (0, 1, 1, 1))}
 LEFT = ((0, 1, 2), (0, 2, 1), (1, 2, 0))  # of three labels: the pair, and the one that is left
 
@@ -78,14 +78,51 @@ def split_few(components: tuple[Component, ...], labels: int) -> Split:
     return _split([[tuple(kinds(p, shape)[i] for i in left) for p in components] for shape, left in cases])  # type: ignore[misc]
 
 
-def _summed(
-    functions: Functions, setting: Setting, own: Plane, split: Split, per_node: int, body: Callable[[Array, Array], Array]
-) -> Array:
+class Job(NamedTuple):
+    """A pair's plane and the labels given the pair; values of sigma^(k) at both and on the line of the tables."""
+
+    found: Others
+    node: Nodes
+    line: Array
+    values: tuple[dict[int, Array], ...] = ()
+
+
+def prepared(functions: Functions, setting: Setting, K: Array, pair: Array, labels: Array) -> Job:
+    """Where sigma is wanted; with no table there are no labels but the pair's."""
+    half = functions.parity != 0
+    if setting.table is None:
+        own = plane(K, pair[0], pair[1], setting.scale)
+        none = module_of(K).zeros((0, 0), K.dtype)
+        return Job(Others(none, none, none), nodes(own, setting.rule, setting.reach, half), none)
+    found = others(K, pair[0], pair[1], labels)
+    own = plane(K, pair[0], pair[1], setting.scale, found)
+    return Job(found, nodes(own, setting.rule, setting.reach, half), line(setting.table, found.s))
+
+
+def evaluated(functions: Functions, components: tuple[Component, ...], jobs: list[Job]) -> list[Job]:
+    """The jobs with their values: sigma is called once an order, since every call costs something."""
+    orders = {k for p in components for k in p}
+    where = [(job.node.a, job.node.b, job.line) for job in jobs]
+    xp = module_of(jobs[0].node.w)
+    flat = xp.concatenate([z.ravel() for three in where for z in three])
+    ends = np.cumsum([z.size for three in where for z in three])[:-1]
+    parts = {k: xp.split(sigma(functions, flat, k), ends) for k in sorted({abs(k) for k in orders})}
+    out = []
+    for i, (job, three) in enumerate(zip(jobs, where)):
+        values = []
+        for j, z in enumerate(three):
+            own = {k: part[3 * i + j].reshape(z.shape) for k, part in parts.items()}
+            values.append(own | {k: z * own[-k] for k in orders if k < 0})
+        out.append(job._replace(values=tuple(values)))
+    return out
+
+
+def _summed(job: Job, split: Split, per_node: int, body: Callable[[Array, Array], Array]) -> Array:
     """The sum of body(what the pair contributes (rows, Q), whitened coordinates (2, Q)) over chunks of the nodes."""
-    xp = module_of(own.angle)
-    node = nodes(own, setting.rule, setting.reach, functions.parity != 0)
-    f, g = products(functions, split.a, node.a), products(functions, split.b, node.b)
-    outer = xp.stack([node.w * f[i] * g[j] for i, j in split.rows])
+    xp, node = module_of(job.node.w), job.node
+    f, g = products(split.a, job.values[0]), products(split.b, job.values[1])
+    f = [node.w * value for value in f]
+    outer = xp.stack([f[i] * g[j] for i, j in split.rows])
     count = node.w.shape[0]
     most = max((HOST if xp is np else COMPILED) // max(per_node, 1), 64)
     chunks = next(c for c in range(1, count + 1) if count % c == 0 and count // c <= most)
@@ -96,24 +133,17 @@ def _summed(
     return loop(lambda total, item: (total + body(*item), None), first, tuple(item[1:] for item in items))[0]
 
 
-def four(
-    functions: Functions,
-    components: tuple[Component, ...],
-    setting: Setting,
-    K: Array,
-    pair: Array,
-    labels: Array,
-    targets: Array,
-) -> Array:
-    """(T, components) for orders at (a, b, c, d), where c and d are the `targets` (T, 2) among the labels (M,)."""
-    xp = module_of(K)
+def four(components: tuple[Component, ...], setting: Setting, job: Job, targets: Array) -> Array:
+    """(T, components) for orders at (a, b, c, d): `targets` (T, 3) are c and d among the job's labels, and the terms
+    of their series, which all have those of the table where programs are compiled.
+    """
+    xp, found = module_of(job.node.w), job.found
     assert setting.table is not None
     split, n = split_four(components), setting.table.n - 1
-    found = others(K, pair[0], pair[1], labels)
-    own = plane(K, pair[0], pair[1], setting.scale, found)
     orders = sorted({k for column in split.columns for k in column})
-    table = Moments(functions, setting.table, max(abs(k) for k in orders), found.s)
+    table = Moments(setting.table, max(abs(k) for k in orders), found.s, job.values[2])
     powers = found.r[targets[:, 0], targets[:, 1]][:, None] ** np.arange(n)
+    first, every_order = {k for k, _ in split.columns}, slice(None)
 
     def body(outer: Array, x: Array) -> Array:
         means = found.loadings.T @ x
@@ -121,58 +151,39 @@ def four(
         every = {k: moments[k][:, :n] if k >= 0 else times_z(moments[-k], means, found.s) for k in orders}
 
         def one(item: tuple[Array, Array]) -> Array:
-            (c, d), power = item
-            left = {k: power[:, None] * every[k][c] for k in {k for k, _ in split.columns}}
-            series = [xp.einsum("nq,nq->q", left[k], every[l][d]) for k, l in split.columns]
+            (c, d, length), power = item
+            some = slice(int(length)) if xp is np else every_order
+            left = {k: power[some, None] * every[k][c][some] for k in first}
+            series = [xp.einsum("nq,nq->q", left[k], every[l][d][some]) for k, l in split.columns]
             return outer @ xp.stack(series).T
 
         if xp is np:
-            return np.stack([one(item) for item in zip(targets, powers)])
+            return cast(Array, np.stack([one(item) for item in zip(targets, powers)]))
         return jax.lax.map(one, (jnp.asarray(targets), powers))
 
-    per_node = len(labels) * max(setting.table.terms, 4 * n)
-    values = _summed(functions, setting, own, split, per_node, body)  # (T, rows, columns)
+    per_node = len(found.s) * max(setting.table.terms, 4 * n)
+    values = _summed(job, split, per_node, body)  # (T, rows, columns)
     return values[:, split.row[0], split.column[0]]
 
 
-def three(
-    functions: Functions,
-    components: tuple[Component, ...],
-    setting: Setting,
-    K: Array,
-    pair: Array,
-    labels: Array,
-    targets: Array,
-) -> Array:
-    """(T, components) at the sorted quadruples of three labels, `targets` (T, 2): the label that is left, the case."""
-    xp = module_of(K)
+def three(components: tuple[Component, ...], setting: Setting, job: Job, targets: Array) -> Array:
+    """(T, components) at the sorted quadruples of three labels, `targets` (T, 3): the label that is left, the case."""
+    xp, found = module_of(job.node.w), job.found
     assert setting.table is not None
     split = split_few(components, 3)
-    found = others(K, pair[0], pair[1], labels)
-    own = plane(K, pair[0], pair[1], setting.scale, found)
-    table = Averages(functions, setting.table, split.columns, found.s)
+    table = Averages(setting.table, split.columns, found.s, job.values[2])
 
     def body(outer: Array, x: Array) -> Array:
-        inner = table.at(found.loadings.T @ x)  # (M, columns, Q)
-        return outer @ xp.swapaxes(inner, 1, 2)
+        return outer @ xp.swapaxes(table.at(found.loadings.T @ x), 1, 2)
 
-    per_node = len(labels) * (setting.table.terms + len(split.columns))
-    values = _summed(functions, setting, own, split, per_node, body)  # (M, rows, columns)
+    per_node = len(found.s) * (setting.table.terms + len(split.columns))
+    values = _summed(job, split, per_node, body)  # (M, rows, columns)
     where, case = targets[:, 0], targets[:, 1]
     return values[where[:, None], xp.asarray(split.row)[case], xp.asarray(split.column)[case]]
 
 
-def two(
-    functions: Functions,
-    components: tuple[Component, ...],
-    setting: Setting,
-    K: Array,
-    pair: Array,
-    labels: Array,
-    targets: Array,
-) -> Array:
-    """(T, components) at the sorted quadruples of two labels, `targets` (T, 2): nothing, and the case."""
+def two(components: tuple[Component, ...], setting: Setting, job: Job, targets: Array) -> Array:
+    """(T, components) at the sorted quadruples of two labels, `targets` (T, 3): nothing, and the case."""
     split = split_few(components, 2)
-    own = plane(K, pair[0], pair[1], setting.scale)
-    values = _summed(functions, setting, own, split, len(split.rows), lambda outer, x: outer.sum(axis=-1))
-    return values[module_of(K).asarray(split.row)[targets[:, 1]]]
+    values = _summed(job, split, len(split.rows), lambda outer, x: outer.sum(axis=-1))
+    return values[module_of(values).asarray(split.row)[targets[:, 1]]]

@@ -20,8 +20,7 @@ from typing import NamedTuple
 import numpy as np
 from jax import Array
 
-from numeric.brackets.arrays import module_of, sigma
-from numeric.brackets.functions import Functions
+from numeric.brackets.arrays import module_of
 from numeric.brackets.rules import hermite_table, legendre
 from numeric.brackets.series.chebyshev import polynomials, transform
 
@@ -126,17 +125,17 @@ def _shifted(base: Array, own: Scaffold, n: int) -> Array:
 class Moments:
     """C^k_n of M labels with conditional deviations s, for all orders k up to the highest, as functions of mu.
 
-    Only those of the highest order are read, and the zeroth of the others: C^k_{n+1} = s C^{k+1}_n / sqrt(n + 1).
+    From the values {k: (M, L)} of sigma^(k) on the line. Only moments of the highest order are read, and the zeroth of
+    the others: C^k_{n+1} = s C^{k+1}_n / sqrt(n + 1).
     """
 
-    def __init__(self, functions: Functions, table: Table, highest: int, s: Array) -> None:
+    def __init__(self, table: Table, highest: int, s: Array, values: dict[int, Array]) -> None:
         xp = module_of(s)
         self.own, self.table, self.highest, self.s = scaffold(table), table, highest, s
-        z = s[:, None] * self.own.line
-        high = sigma(functions, z, highest)[:, self.own.index]  # (M, U, Y)
+        high = values[highest][:, self.own.index]  # (M, U, Y)
         base = xp.swapaxes((high.reshape(-1, high.shape[-1]) @ self.own.hermite.T).reshape(*high.shape[:2], -1), 1, 2)
-        zeroth = [sigma(functions, z, k) @ self.own.average for k in range(highest - 1, -1, -1)]
-        rows = [_shifted(base, self.own, table.n) @ self.own.matrix.T, *(row[:, None] for row in zeroth)]
+        zeroth = [(values[k] @ self.own.average)[:, None] for k in range(highest - 1, -1, -1)]
+        rows = [_shifted(base, self.own, table.n) @ self.own.matrix.T, *zeroth]
         self.coefficients = xp.concatenate(rows, axis=1)  # (M, n + highest, P)
 
     def at(self, means: Array) -> dict[int, Array]:
@@ -168,20 +167,17 @@ def times_z(moments: Array, means: Array, s: Array) -> Array:
 class Averages:
     """<product of factors> of M labels with conditional deviations s, one row a kind, as functions of the mean."""
 
-    def __init__(self, functions: Functions, table: Table, kinds: tuple[Kind, ...], s: Array) -> None:
+    def __init__(self, table: Table, kinds: tuple[Kind, ...], s: Array, values: dict[int, Array]) -> None:
         self.own, self.table, self.s = scaffold(table), table, s
-        values = products(functions, kinds, s[:, None] * self.own.line)
-        self.coefficients = module_of(s).stack(values, axis=1) @ self.own.average  # (M, kinds, P)
+        self.coefficients = module_of(s).stack(products(kinds, values), axis=1) @ self.own.average  # (M, kinds, P)
 
     def at(self, means: Array) -> Array:
         """(M, kinds, Q) at conditional means (M, Q)."""
         return _read(self.own, self.table, self.coefficients, means / self.s[:, None])
 
 
-def products(functions: Functions, kinds: tuple[Kind, ...], z: Array) -> list[Array]:
-    """The products of sigma^(k)(z) over the orders k of each kind, without delta functions."""
-    values = {k: sigma(functions, z, k) for k in sorted({abs(k) for kind in kinds for k in kind})}
-    values |= {k: z * values[-k] for kind in kinds for k in kind if k < 0}
+def products(kinds: tuple[Kind, ...], values: dict[int, Array]) -> list[Array]:
+    """The products over the orders of each kind of the values of sigma^(k), z sigma^(k) at -k."""
     found: dict[Kind, Array] = {}
     for kind in kinds:
         for length in range(1, len(kind) + 1):
@@ -189,6 +185,11 @@ def products(functions: Functions, kinds: tuple[Kind, ...], z: Array) -> list[Ar
             if part not in found:
                 found[part] = found[part[:-1]] * values[part[-1]] if length > 1 else values[part[0]]
     return [found[kind] for kind in kinds]
+
+
+def line(table: Table, s: Array) -> Array:
+    """(M, L): where the tables of M labels with conditional deviations s ask for values of sigma."""
+    return s[:, None] * module_of(s).asarray(scaffold(table).line, s.dtype)
 
 
 def _read(own: Scaffold, table: Table, coefficients: Array, mu: Array) -> Array:

@@ -19,7 +19,7 @@ from numeric.brackets.arrays import loop, module_of
 from numeric.brackets.calculus import QuadruplePlan, QuadrupleQuestion
 from numeric.brackets.functions import Functions
 from numeric.brackets.kinked.choice import TERMS, Choice, choose
-from numeric.brackets.kinked.conditioned import Setting, four, three, two
+from numeric.brackets.kinked.conditioned import Job, Setting, evaluated, four, prepared, three, two
 from numeric.brackets.kinked.moments import Table, enough_terms
 from numeric.brackets.kinked.plane import Rule
 from numeric.brackets.nested import NestedBucket, fill_nested, plan_nested
@@ -38,8 +38,10 @@ RULES = tuple(
 )  # fmt: skip
 REACHES = tuple(12.0 * 2**k for k in range(7))  # of tables of moments, in conditional deviations
 MIDDLE = RULES[5]
+STRICT = 0.1  # of the tolerance: what rules may differ by on the hardest quadruples
 ROUNDING = 12.0  # units in the last place that sums over some thousand nodes may lose beyond a few
 EVALUATE = {2: two, 3: three, 4: four}
+TOGETHER = 2**21  # values of sigma that are computed at once on the host
 
 
 @jax.tree_util.register_dataclass
@@ -49,7 +51,7 @@ class KinkedBucket:
 
     pairs: jax.Array  # (J, 2)
     labels: jax.Array  # (J, M); the first one again for padding
-    targets: jax.Array  # (J, T, 2), see `conditioned`
+    targets: jax.Array  # (J, T, 3), see `conditioned`
     options: jax.Array  # (J, T) which of POSITIONS
     slots: jax.Array  # (J, T) index of the sorted quadruple; their number for padding
     distinct: int = field(metadata={"static": True})
@@ -117,25 +119,40 @@ def _permuted(components: tuple[Component, ...]) -> np.ndarray:
 
 def _fill(functions: Functions, wanted: tuple[Component, ...], bucket: KinkedBucket, K: Array, out: Array) -> Array:
     """Write the bucket's quadruples into (U + 1, wanted)."""
-    xp = module_of(K)
-    table, evaluate = xp.asarray(_permuted(wanted)), EVALUATE[bucket.distinct]
+    table, setting = _permuted(wanted), bucket.setting
 
-    def job(out: Array, item: tuple[Array, ...]) -> tuple[Array, None]:
-        pair, labels, targets, options, slots = item
-        if xp is np:  # without padding
-            own = np.asarray(slots) < len(out) - 1
-            labels = labels[: 1 + np.max(np.flatnonzero(labels != labels[0]), initial=0)]
-            targets, options, slots = targets[own], options[own], slots[own]
-        values = evaluate(functions, wanted, bucket.setting, K, pair, labels, targets)
-        if bucket.distinct == 4:
-            values = xp.take_along_axis(values, table[options], axis=1)
-        if xp is np:
-            out[slots] = values
-            return out, None
-        return out.at[slots].set(values), None
+    def values(job: Job, targets: Array, options: Array) -> Array:
+        found = EVALUATE[bucket.distinct](wanted, setting, job, targets)
+        return module_of(K).take_along_axis(found, table[options], axis=1) if bucket.distinct == 4 else found
 
     jobs = (bucket.pairs, bucket.labels, bucket.targets, bucket.options, bucket.slots)
-    return loop(job, out, jobs)[0]
+    if isinstance(K, np.ndarray):
+        together = max(TOGETHER // max(_arguments(setting, bucket.labels.shape[1]), 1), 1)
+        for start in range(0, len(bucket.pairs), together):
+            part = [_without_padding(len(out) - 1, *item) for item in zip(*(x[start : start + together] for x in jobs))]
+            ready = [prepared(functions, setting, K, pair, labels) for pair, labels, *_ in part]
+            for job, (_, _, targets, options, slots) in zip(evaluated(functions, wanted, ready), part):
+                out[slots] = values(job, targets, options)
+        return out
+    table = jnp.asarray(table)
+
+    def one(out: Array, item: tuple[Array, ...]) -> tuple[Array, None]:
+        pair, labels, targets, options, slots = item
+        job = evaluated(functions, wanted, [prepared(functions, setting, K, pair, labels)])[0]
+        return out.at[slots].set(values(job, targets, options)), None
+
+    return loop(one, out, jobs)[0]
+
+
+def _arguments(setting: Setting, labels: int) -> int:
+    """How many values of sigma a job takes, roughly."""
+    return 16 * setting.rule.angles * setting.rule.radii + (labels * 2000 if setting.table else 0)
+
+
+def _without_padding(count: int, pair: Any, labels: Any, targets: Any, options: Any, slots: Any) -> tuple[Any, ...]:
+    own = slots < count
+    labels = labels[: 1 + np.max(np.flatnonzero(labels != labels[0]), initial=0)]
+    return pair, labels, targets[own], options[own], slots[own]
 
 
 def plan_kinked(functions: Functions, question: QuadrupleQuestion) -> KinkedQuadruples:
@@ -146,72 +163,80 @@ def plan_kinked(functions: Functions, question: QuadrupleQuestion) -> KinkedQuad
     if functions.features:  # sharp places that no rule here knows of
         choice.labels[:] = 0
     radius = reach(functions, question.patterns, question.variance, 0.1 * question.tolerance)
-    groups = _grouped(choice, radius)
-    nested: tuple[NestedBucket, ...] = ()
     buckets, moved = [], 0.0
-    for (distinct, terms, far), members in sorted(groups.items()):
-        setting, error = _setting(functions, question, choice, members, (distinct, terms, far), radius)
-        if setting is None:
+    for (distinct, far), members in sorted(_grouped(choice, radius).items()):
+        n = np.where(distinct == 4, _length(choice.terms[members]), 1)
+        rule, error = _rule(functions, question, choice, members, (distinct, int(n.max()), far), radius)
+        if rule is None:
             choice.labels[members] = 0
             continue
         moved = max(moved, error)
-        buckets.append(_bucket(quadruples, choice, members, distinct, setting))
+        for length in sorted(set(n.tolist())):
+            setting = _setting(functions, question.tolerance, (distinct, length, far), radius, rule)
+            buckets.append(_bucket(quadruples, choice, members[n == length], distinct, setting))
+    nested: tuple[NestedBucket, ...] = ()
     rest = np.flatnonzero(wanted & (choice.labels == 0))
     if rest.size:
         other = question.avoid is not None
         nested, error = plan_nested(functions, question.K, question.patterns, rest, question.tolerance, other)
         moved = max(moved, error)
+    buckets = jax.tree_util.tree_map(jnp.asarray, buckets)
     return KinkedQuadruples(tuple(buckets), nested, jnp.asarray(max(moved, question.tolerance)), question.size)
 
 
-def _grouped(choice: Choice, radius: float) -> dict[tuple[int, int, float], np.ndarray]:
-    """{(distinct labels, terms of the series, reach of the table): quadruples}."""
-    terms = np.array(TERMS)[np.minimum(np.searchsorted(TERMS, choice.terms), len(TERMS) - 1)]
+def _length(terms: np.ndarray) -> np.ndarray:
+    """On the ladder of lengths."""
+    return np.array(TERMS)[np.minimum(np.searchsorted(TERMS, terms), len(TERMS) - 1)]
+
+
+def _grouped(choice: Choice, radius: float) -> dict[tuple[int, float], np.ndarray]:
+    """{(distinct labels, reach of the tables of moments): quadruples}."""
     far = np.searchsorted(REACHES, radius / choice.ratio)
     found = {}
     for distinct in (2, 3, 4):
-        own = choice.labels == distinct
-        n = np.where(choice.labels == 4, terms, 1)
-        for key in {(int(x), int(y)) for x, y in zip(n[own], far[own])}:
-            members = np.flatnonzero(own & (n == key[0]) & (far == key[1]))
-            largest = REACHES[key[1]] if key[1] < len(REACHES) else radius / float(choice.ratio[members].min())
-            found[distinct, key[0], largest] = members
+        for place in np.unique(far[choice.labels == distinct]):
+            members = np.flatnonzero((choice.labels == distinct) & (far == place))
+            largest = REACHES[place] if place < len(REACHES) else radius / float(choice.ratio[members].min())
+            found[distinct, largest] = members
     return found
 
 
 def _setting(
+    functions: Functions, tolerance: float, key: tuple[int, int, float], radius: float, rule: Rule
+) -> Setting:
+    """Of (distinct labels, terms of the series, reach of the tables)."""
+    distinct, n, far = key
+    table = Table(n + 1, far, enough_terms(n, far, 0.1 * tolerance), rule.nodes) if distinct > 2 else None
+    return Setting(rule, radius, scale_of(functions), table)
+
+
+def _rule(
     functions: Functions,
     question: QuadrupleQuestion,
     choice: Choice,
     members: np.ndarray,
     key: tuple[int, int, float],
     radius: float,
-) -> tuple[Setting | None, float]:
+) -> tuple[Rule | None, float]:
     """The first rule that the next one agrees with on the hardest of the quadruples, and what they still differ by.
 
     A `finer` question gets the next one. None: no two rules agree.
     """
-    distinct, n, far = key
     components = arrangements(question.patterns)
     wanted = without_deltas(functions, components)
-    terms = enough_terms(n, far, 0.1 * question.tolerance)
-
-    def setting(rule: Rule) -> Setting:
-        table = Table(n + 1, far, terms, rule.nodes) if distinct > 2 else None
-        return Setting(rule, radius, scale_of(functions), table)
-
     cases = _hardest(question.K, choice, members)
-    scales = [_size(functions, components, wanted, K, setting(MIDDLE)._replace(table=None)) for K, _ in cases]
+    scales = [_size(functions, components, wanted, K, Setting(MIDDLE, radius, scale_of(functions))) for K, _ in cases]
     before: list[np.ndarray] | None = None
     for coarse, fine in pairwise(RULES[_first(question.tolerance) :]):
         now = []
         for rule in (fine,) if before is not None else (coarse, fine):
-            now.append([_one(functions, components, wanted, choice, K, m, setting(rule)) for K, m in cases])
+            setting = _setting(functions, question.tolerance, key, radius, rule)
+            now.append([_one(functions, components, wanted, choice, K, m, setting) for K, m in cases])
         first = before if before is not None else now[0]
         with np.errstate(all="ignore"):
             moved = max(float(np.max(np.abs(x - y) / size)) for x, y, size in zip(first, now[-1], scales))
-        if moved <= 0.3 * question.tolerance:
-            return setting(fine if question.finer else coarse), moved
+        if moved <= STRICT * question.tolerance:
+            return fine if question.finer else coarse, moved
         before = now[-1]
     return None, np.inf
 
@@ -245,7 +270,6 @@ def _one(
     own = sorted_quadruples(len(K))[member : member + 1]
     alone = Choice(*(x[member : member + 1] for x in choice))
     bucket = _bucket(own, alone, np.zeros(1, dtype=int), int(alone.labels[0]), setting)
-    bucket = jax.tree_util.tree_map(np.asarray, bucket)
     with np.errstate(all="ignore"):
         out = _fill(functions, wanted, bucket, cast(Any, K), cast(Any, np.zeros((2, len(wanted)))))
         values = {p: out[:-1, i] for i, p in enumerate(wanted)}
@@ -258,9 +282,10 @@ def _size(
     """Of every component's tensor, from below: the largest over its pattern at the input of largest variance."""
     label = int(np.argmax(np.diagonal(K)))
     one = np.array([[label] * 4])
-    pair, none = np.array([label, label]), np.zeros((1, 2), dtype=int) + [[0, 1]]
+    pair = cast(Any, np.array([label, label]))
     with np.errstate(all="ignore"):
-        found = two(functions, wanted, fine, cast(Any, K), *(cast(Any, x) for x in (pair, pair, none)))
+        job = evaluated(functions, wanted, [prepared(functions, fine, cast(Any, K), pair, pair)])[0]
+        found = two(wanted, fine, job, cast(Any, np.array([[0, 1, 0]])))
         values = {p: found[:, i] for i, p in enumerate(wanted)}
         values = np.abs(np.asarray(_joined(functions, components, values, cast(Any, K), one))[0])
     codes = np.array([sorted(p) for p in components])
@@ -281,7 +306,7 @@ def _bucket(
     own = [np.unique(picked[job == j, 2:]) if distinct > 2 else pairs[j, :1] for j in range(len(pairs))]
     labels = np.array([np.pad(x, (0, max(map(len, own)) - len(x)), constant_values=x[0]) for x in own])
     counts = np.bincount(job)
-    targets = np.zeros((len(pairs), counts.max(), 2), dtype=np.int32)
+    targets = np.zeros((len(pairs), counts.max(), 3), dtype=np.int32)
     options = np.zeros((len(pairs), counts.max()), dtype=np.int32)
     slots = np.full((len(pairs), counts.max()), len(quadruples), dtype=np.int32)
     for j in range(len(pairs)):
@@ -289,7 +314,7 @@ def _bucket(
         place = np.searchsorted(own[j], picked[rows, 2:]) if distinct > 2 else np.zeros((count, 2), dtype=int)
         if distinct < 4:
             place[:, 1] = choice.case[members[rows]]
-        targets[j, :count], options[j, :count], slots[j, :count] = place, option[rows], members[rows]
-    arrays = (jnp.asarray(x, jnp.int32) for x in (pairs, labels, targets, options, slots))
-    pairs_, labels_, targets_, options_, slots_ = arrays
-    return KinkedBucket(pairs_, labels_, targets_, options_, slots_, distinct, setting)
+        targets[j, :count, :2], targets[j, :count, 2] = place, choice.terms[members[rows]]
+        options[j, :count], slots[j, :count] = option[rows], members[rows]
+    arrays = [cast(Any, x.astype(np.int32)) for x in (pairs, labels, targets, options, slots)]
+    return KinkedBucket(*arrays, distinct, setting)
