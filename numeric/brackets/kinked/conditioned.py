@@ -142,7 +142,7 @@ def four(components: tuple[Component, ...], setting: Setting, job: Job, targets:
     split, n = split_four(components), setting.table.n - 1
     orders = sorted({k for column in split.columns for k in column})
     table = Moments(setting.table, max(abs(k) for k in orders), found.s, job.values[2])
-    powers = found.r[targets[:, 0], targets[:, 1]][:, None] ** np.arange(n)
+    powers = found.r[targets[:, 0], targets[:, 1]][:, None] ** xp.arange(n, dtype=found.r.dtype)[None]
     first, every_order = {k for k, _ in split.columns}, slice(None)
 
     def body(outer: Array, x: Array) -> Array:

@@ -115,10 +115,11 @@ def _jump(mu: np.ndarray, n: int) -> np.ndarray:
 
 def _shifted(base: Array, own: Scaffold, n: int) -> Array:
     """Moments at the Chebyshev points from n + TAYLOR of them at the places: (M, n, P) from (M, n + TAYLOR, U)."""
-    at = base[..., own.nearest]
-    total = own.taylor[:, :1] * at[:, :n]
+    xp, at = module_of(base), base[..., own.nearest]
+    total = at[:, :n]
     for k in range(1, TAYLOR):
-        total = total + (own.taylor[:, k, None] * own.powers[k]) * at[:, k : k + n]
+        factor = own.taylor[None, :, k, None] * own.powers[k]
+        total = total + xp.asarray(factor, base.dtype) * at[:, k : k + n]
     return total
 
 
@@ -133,9 +134,12 @@ class Moments:
         xp = module_of(s)
         self.own, self.table, self.highest, self.s = scaffold(table), table, highest, s
         high = values[highest][:, self.own.index]  # (M, U, Y)
-        base = xp.swapaxes((high.reshape(-1, high.shape[-1]) @ self.own.hermite.T).reshape(*high.shape[:2], -1), 1, 2)
-        zeroth = [(values[k] @ self.own.average)[:, None] for k in range(highest - 1, -1, -1)]
-        rows = [_shifted(base, self.own, table.n) @ self.own.matrix.T, *zeroth]
+        hermite, average, matrix = (
+            xp.asarray(x, s.dtype) for x in (self.own.hermite, self.own.average, self.own.matrix)
+        )
+        base = xp.swapaxes((high.reshape(-1, high.shape[-1]) @ hermite.T).reshape(*high.shape[:2], -1), 1, 2)
+        zeroth = [(values[k] @ average)[:, None] for k in range(highest - 1, -1, -1)]
+        rows = [_shifted(base, self.own, table.n) @ matrix.T, *zeroth]
         self.coefficients = xp.concatenate(rows, axis=1)  # (M, n + highest, P)
 
     def at(self, means: Array) -> dict[int, Array]:
@@ -144,7 +148,7 @@ class Moments:
         found = _read(self.own, self.table, self.coefficients, means / self.s[:, None])
         current = found[:, :n]
         out = {self.highest: current}
-        root = xp.sqrt(xp.arange(1, n, dtype=means.dtype))[:, None]
+        root = xp.sqrt(xp.arange(1, n, dtype=means.dtype))[None, :, None]
         for row, k in enumerate(range(self.highest - 1, -1, -1)):
             zeroth = found[:, n + row, None]
             current = xp.concatenate([zeroth, current[:, :-1] * (self.s[:, None, None] / root)], axis=1)
@@ -158,9 +162,9 @@ def times_z(moments: Array, means: Array, s: Array) -> Array:
     The last one lacks a part, and is dropped.
     """
     xp, n = module_of(moments), moments.shape[1]
-    root = xp.sqrt(xp.arange(1, n, dtype=means.dtype))[:, None]
+    root = xp.sqrt(xp.arange(1, n, dtype=means.dtype))[None, :, None]
     above = root * moments[:, 1:]
-    below = xp.concatenate([xp.zeros_like(moments[:, :1]), root[:-1] * moments[:, :-2]], axis=1)
+    below = xp.concatenate([xp.zeros_like(moments[:, :1]), root[:, :-1] * moments[:, :-2]], axis=1)
     return means[:, None] * moments[:, :-1] + s[:, None, None] * (above + below)
 
 
@@ -169,7 +173,9 @@ class Averages:
 
     def __init__(self, table: Table, kinds: tuple[Kind, ...], s: Array, values: dict[int, Array]) -> None:
         self.own, self.table, self.s = scaffold(table), table, s
-        self.coefficients = module_of(s).stack(products(kinds, values), axis=1) @ self.own.average  # (M, kinds, P)
+        xp = module_of(s)
+        average = xp.asarray(self.own.average, s.dtype)
+        self.coefficients = xp.stack(products(kinds, values), axis=1) @ average  # (M, kinds, P)
 
     def at(self, means: Array) -> Array:
         """(M, kinds, Q) at conditional means (M, Q)."""
@@ -189,7 +195,7 @@ def products(kinds: tuple[Kind, ...], values: dict[int, Array]) -> list[Array]:
 
 def line(table: Table, s: Array) -> Array:
     """(M, L): where the tables of M labels with conditional deviations s ask for values of sigma."""
-    return s[:, None] * module_of(s).asarray(scaffold(table).line, s.dtype)
+    return s[:, None] * module_of(s).asarray(scaffold(table).line, s.dtype)[None]
 
 
 def _read(own: Scaffold, table: Table, coefficients: Array, mu: Array) -> Array:

@@ -66,8 +66,8 @@ def others(K: Array, a: Array, b: Array, labels: Array) -> Others:
     second = (K[b][labels] * K[a, a] - K[a, b] * K[a][labels]) / (xp.sqrt(K[a, a]) * sine)
     variance = xp.diagonal(K)[labels]
     s = xp.sqrt(xp.maximum(variance - first**2 - second**2, FLOOR * variance))
-    kappa = K[labels][:, labels] - first[:, None] * first - second[:, None] * second
-    return Others(xp.stack([first, second]), s, xp.clip(kappa / (s[:, None] * s), -1, 1))
+    kappa = K[labels][:, labels] - first[:, None] * first[None] - second[:, None] * second[None]
+    return Others(xp.stack([first, second]), s, xp.clip(kappa / (s[:, None] * s[None]), -1, 1))
 
 
 def plane(K: Array, a: Array, b: Array, scale: float, found: Others | None = None) -> Plane:
@@ -86,7 +86,7 @@ def plane(K: Array, a: Array, b: Array, scale: float, found: Others | None = Non
 def _graded(count: int, grain: Array) -> tuple[Array, Array]:
     """Nodes and weights on (0, 1), graded towards 0: (..., count) for grains (...)."""
     xp = module_of(grain)
-    x, w = _legendre(count)
+    x, w = (xp.asarray(np.expand_dims(v, tuple(range(grain.ndim))), grain.dtype) for v in _legendre(count))
     tau = xp.arcsinh(1 / grain)[..., None]
     return xp.sinh(tau * x) / xp.sinh(tau), tau * xp.cosh(tau * x) / xp.sinh(tau) * w
 
@@ -100,11 +100,11 @@ def angles(own: Plane, rule: Rule, half: bool) -> tuple[Array, Array, Array]:
     part = width[:, None] / 2
     t = xp.concatenate([part * near, 2 * part - part * near], axis=1) + start[:, None]
     w = xp.concatenate([part * weight, part * weight], axis=1)
-    signs = np.repeat(np.array([[1.0, -1.0], [1.0, 1.0]]), 2 * rule.angles, axis=1)
+    signs = xp.asarray(np.repeat(np.array([[1.0, -1.0], [1.0, 1.0]]), 2 * rule.angles, axis=1), t.dtype)
     if half:
         return t.ravel(), 2 * w.ravel(), signs
     t, w = (xp.concatenate([v, v + shift], axis=0).ravel() for v, shift in ((t, np.pi), (w, 0.0)))
-    return t, w, np.concatenate([signs, -signs], axis=1)
+    return t, w, xp.concatenate([signs, -signs], axis=1)
 
 
 def radii(own: Plane, rule: Rule, reach: float) -> tuple[Array, Array]:
@@ -118,7 +118,7 @@ def radii(own: Plane, rule: Rule, reach: float) -> tuple[Array, Array]:
 def nodes(own: Plane, rule: Rule, reach: float, half: bool) -> Nodes:
     """Angles times radii; `half` of the angles where parity allows."""
     xp = module_of(own.angle)
-    (t, wt, signs), (r, wr) = angles(own, rule, half), radii(own, rule, reach)
+    (t, wt, signs), (r, wr) = angles(own, rule, half), (v[None] for v in radii(own, rule, reach))
     x = xp.stack([xp.cos(t)[:, None] * r, xp.sin(t)[:, None] * r]).reshape(2, -1)
     z = [
         (size * sign * xp.abs(xp.cos(direction)))[:, None] * r
