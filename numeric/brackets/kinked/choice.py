@@ -87,7 +87,7 @@ def choose(K: np.ndarray, tolerance: float, wanted: np.ndarray, avoid: np.ndarra
     labels = np.zeros(count, dtype=int)
     option, left, case, terms = (np.zeros(count, dtype=np.int32) for _ in range(4))
     ratio = np.full(count, np.inf)
-    positive = (np.diagonal(K, axis1=1, axis2=2) > 0).all(axis=0)[quadruples].all(axis=1)
+    positive = (np.diagonal(K, axis1=1, axis2=2)[:, quadruples] > 0).all(axis=(0, 2))
 
     rows = np.flatnonzero(wanted & positive & (distinct <= 2))
     labels[rows] = 2

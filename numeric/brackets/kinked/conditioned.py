@@ -2,7 +2,8 @@ r"""Four-point brackets of activations with a kink: two inputs by nodes of their
 
 With the moments C^k_{c,n} of `moments` at the node's conditional mean, and r_cd, which depends on no node,
 
-    <sigma^(i)_a sigma^(j)_b sigma^(k)_c sigma^(l)_d> = sum_q w_q sigma^(i)_a sigma^(j)_b sum_n r_cd^n C^k_{c,n} C^l_{d,n}.
+    <sigma^(i)_a sigma^(j)_b sigma^(k)_c sigma^(l)_d>
+        = sum_q w_q sigma^(i)_a sigma^(j)_b sum_n r_cd^n C^k_{c,n} C^l_{d,n}.
 
 Three inputs leave one label with its averages, two leave none; neither takes a series. Orders -k stand for z sigma^(k),
 which is what is left of delta functions (`nested.deltas`).

@@ -47,7 +47,7 @@ class Scaffold(NamedTuple):
 
     kappa: float
     line: np.ndarray  # (L,) arguments mu + y, in conditional deviations
-    index: np.ndarray  # (U, Y) into the line
+    where: np.ndarray  # (U, Y) on the line
     hermite: np.ndarray  # (n + TAYLOR, Y) h_n(y), weights included
     nearest: np.ndarray  # (P,) index into the places
     powers: np.ndarray  # (TAYLOR, P) delta^k
@@ -71,7 +71,7 @@ def scaffold(table: Table) -> Scaffold:
     nearest[~near] = edges.size + np.arange(np.sum(~near))
     shared = (PANEL * np.arange(edges.size + panels - 1)[:, None] + PANEL * x_w[0]).ravel() + (PANEL * edges[0] - REACH)
     line = np.concatenate([shared, (mu[~near, None] + y).ravel()])
-    index = np.concatenate(
+    where = np.concatenate(
         [
             table.nodes * np.arange(edges.size)[:, None] + np.arange(y.size),
             shared.size + np.arange(np.sum(~near) * y.size).reshape(-1, y.size),
@@ -82,8 +82,8 @@ def scaffold(table: Table) -> Scaffold:
     taylor = np.exp((logs[np.arange(table.n)[:, None] + k] - logs[: table.n, None]) / 2 - logs[:TAYLOR])
     powers = np.where(near, mu - PANEL * step, 0.0) ** k[:, None]
     at_points = np.zeros((line.size, table.terms))
-    at_points[index[nearest], np.arange(table.terms)[:, None]] = (taylor[0] * powers.T) @ hermite[:TAYLOR]
-    return Scaffold(kappa, line, index, hermite, nearest, powers, taylor, matrix, at_points @ matrix.T)
+    at_points[where[nearest], np.arange(table.terms)[:, None]] = (taylor[0] * powers.T) @ hermite[:TAYLOR]
+    return Scaffold(kappa, line, where, hermite, nearest, powers, taylor, matrix, at_points @ matrix.T)
 
 
 @lru_cache(maxsize=256)
@@ -133,7 +133,7 @@ class Moments:
     def __init__(self, table: Table, highest: int, s: Array, values: dict[int, Array]) -> None:
         xp = module_of(s)
         self.own, self.table, self.highest, self.s = scaffold(table), table, highest, s
-        high = values[highest][:, self.own.index]  # (M, U, Y)
+        high = values[highest][:, self.own.where]  # (M, U, Y)
         hermite, average, matrix = (
             xp.asarray(x, s.dtype) for x in (self.own.hermite, self.own.average, self.own.matrix)
         )

@@ -2,7 +2,7 @@
 
 In whitened coordinates the kinks are two lines through the origin, so that in polar ones they cut the angles into four
 sectors, however thin. On each half of a sector Gauss-Legendre nodes are graded towards its edge, radii towards zero:
-sigma itself changes on its own scale, and an input that the pair nearly determines on that of its conditional deviation.
+sigma itself changes on its own scale, an input that the pair nearly determines on that of its conditional deviation.
 """
 
 from __future__ import annotations

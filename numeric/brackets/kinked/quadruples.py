@@ -112,7 +112,7 @@ def _joined(
 
 
 def _permuted(components: tuple[Component, ...]) -> np.ndarray:
-    """[option, component]: the component with the orders at (a, b, c, d), for the one with those at the sorted slots."""
+    """[option, component]: the one with the orders at (a, b, c, d), for the one with those at the sorted slots."""
     index = {p: i for i, p in enumerate(components)}
     return np.array([[index[tuple(p[x] for x in where)] for p in components] for where in POSITIONS])
 
@@ -123,7 +123,11 @@ def _fill(functions: Functions, wanted: tuple[Component, ...], bucket: KinkedBuc
 
     def values(job: Job, targets: Array, options: Array) -> Array:
         found = EVALUATE[bucket.distinct](wanted, setting, job, targets)
-        return module_of(K).take_along_axis(found, table[options], axis=1) if bucket.distinct == 4 else found
+        return (
+            module_of(K).take_along_axis(found, module_of(K).asarray(table)[options], axis=1)
+            if bucket.distinct == 4
+            else found
+        )
 
     jobs = (bucket.pairs, bucket.labels, bucket.targets, bucket.options, bucket.slots)
     if isinstance(K, np.ndarray):
@@ -134,7 +138,6 @@ def _fill(functions: Functions, wanted: tuple[Component, ...], bucket: KinkedBuc
             for job, (_, _, targets, options, slots) in zip(evaluated(functions, wanted, ready), part):
                 out[slots] = values(job, targets, options)
         return out
-    table = jnp.asarray(table)
 
     def one(out: Array, item: tuple[Array, ...]) -> tuple[Array, None]:
         pair, labels, targets, options, slots = item
@@ -201,9 +204,7 @@ def _grouped(choice: Choice, radius: float) -> dict[tuple[int, float], np.ndarra
     return found
 
 
-def _setting(
-    functions: Functions, tolerance: float, key: tuple[int, int, float], radius: float, rule: Rule
-) -> Setting:
+def _setting(functions: Functions, tolerance: float, key: tuple[int, int, float], radius: float, rule: Rule) -> Setting:
     """Of (distinct labels, terms of the series, reach of the tables)."""
     distinct, n, far = key
     table = Table(n + 1, far, enough_terms(n, far, 0.1 * tolerance), rule.nodes) if distinct > 2 else None
@@ -316,5 +317,5 @@ def _bucket(
             place[:, 1] = choice.case[members[rows]]
         targets[j, :count, :2], targets[j, :count, 2] = place, choice.terms[members[rows]]
         options[j, :count], slots[j, :count] = option[rows], members[rows]
-    arrays = [cast(Any, x.astype(np.int32)) for x in (pairs, labels, targets, options, slots)]
-    return KinkedBucket(*arrays, distinct, setting)
+    a, b, c, d, e = (cast(Any, x.astype(np.int32)) for x in (pairs, labels, targets, options, slots))
+    return KinkedBucket(a, b, c, d, e, distinct, setting)
