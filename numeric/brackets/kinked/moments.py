@@ -29,7 +29,7 @@ REACH = 9.5  # standard deviations of y
 NEAR = 24.0  # up to here places are multiples of PANEL, so that their nodes fall on each other
 TAYLOR = 24  # terms of Taylor's series over half a panel
 GRAIN = 3.0  # standard deviations: Chebyshev points are dense within
-SIZES = tuple(range(48, 449, 16))  # of tables
+SIZES = (*range(48, 257, 16), *range(288, 769, 32))  # of tables
 Kind = tuple[int, ...]  # derivative orders of the factors at one label; -k stands for z sigma^(k)
 
 
@@ -90,7 +90,7 @@ def scaffold(table: Table) -> Scaffold:
 def enough_terms(n: int, reach: float, tolerance: float) -> int:
     """Terms of a table: the moments of a jump, C_n = h_{n-1}(-mu) phi(mu) / sqrt(n), between the points.
 
-    The last of n moments are multiplied by r^n, which is small, so that they need fewer digits.
+    The last of n moments are multiplied by r^n, which is small, so that they need fewer digits. Zero: no size is enough.
     """
     kappa = np.arcsinh(reach / GRAIN)
     mu = np.concatenate([np.linspace(-8, 8, 161), np.linspace(-1, 1, 41) * reach])
@@ -103,7 +103,7 @@ def enough_terms(n: int, reach: float, tolerance: float) -> int:
         rows = np.asarray(polynomials(np.clip(np.arcsinh(mu / GRAIN) / kappa, -1, 1), terms, (None,))[0])
         if np.all(np.abs(c @ rows - exact).max(axis=1) <= allowed):
             return terms
-    return SIZES[-1]
+    return 0
 
 
 def _jump(mu: np.ndarray, n: int) -> np.ndarray:

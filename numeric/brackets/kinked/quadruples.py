@@ -38,9 +38,11 @@ RULES = tuple(
 )  # fmt: skip
 REACHES = tuple(12.0 * 2**k for k in range(7))  # of tables of moments, in conditional deviations
 MIDDLE = RULES[5]
+ROUNDED = 1e-11  # differences below may be rounding
 STRICT = 0.1  # of the tolerance: what rules may differ by on the hardest quadruples
 ROUNDING = 12.0  # units in the last place that sums over some thousand nodes may lose beyond a few
 EVALUATE = {2: two, 3: three, 4: four}
+TABLES = 1e-13  # the smallest tolerance of tables of moments
 TOGETHER = 2**21  # values of sigma that are computed at once on the host
 
 
@@ -176,6 +178,7 @@ def plan_kinked(functions: Functions, question: QuadrupleQuestion) -> KinkedQuad
         moved = max(moved, error)
         for length in sorted(set(n.tolist())):
             setting = _setting(functions, question.tolerance, (distinct, length, far), radius, rule)
+            assert setting is not None  # the longest one has a table
             buckets.append(_bucket(quadruples, choice, members[n == length], distinct, setting))
     nested: tuple[NestedBucket, ...] = ()
     rest = np.flatnonzero(wanted & (choice.labels == 0))
@@ -204,10 +207,13 @@ def _grouped(choice: Choice, radius: float) -> dict[tuple[int, float], np.ndarra
     return found
 
 
-def _setting(functions: Functions, tolerance: float, key: tuple[int, int, float], radius: float, rule: Rule) -> Setting:
-    """Of (distinct labels, terms of the series, reach of the tables)."""
+def _setting(functions: Functions, tolerance: float, key: tuple[int, int, float], radius: float, rule: Rule) -> Setting | None:
+    """Of (distinct labels, terms of the series, reach of the tables); None: no table is long enough."""
     distinct, n, far = key
-    table = Table(n + 1, far, enough_terms(n, far, 0.1 * tolerance), rule.nodes) if distinct > 2 else None
+    terms = enough_terms(n, far, max(0.1 * tolerance, TABLES)) if distinct > 2 else 1
+    if not terms:
+        return None
+    table = Table(n + 1, far, terms, rule.nodes) if distinct > 2 else None
     return Setting(rule, radius, scale_of(functions), table)
 
 
@@ -221,24 +227,28 @@ def _rule(
 ) -> tuple[Rule | None, float]:
     """The first rule that the next one agrees with on the hardest of the quadruples, and what they still differ by.
 
-    A `finer` question gets the next one. None: no two rules agree.
+    A `finer` question gets the next one. Where they stop approaching each other, rounding is all that is left. None: no
+    two rules agree.
     """
     components = arrangements(question.patterns)
     wanted = without_deltas(functions, components)
     cases = _hardest(question.K, choice, members)
     scales = [_size(functions, components, wanted, K, Setting(MIDDLE, radius, scale_of(functions))) for K, _ in cases]
     before: list[np.ndarray] | None = None
+    smallest = np.inf
     for coarse, fine in pairwise(RULES[_first(question.tolerance) :]):
         now = []
         for rule in (fine,) if before is not None else (coarse, fine):
             setting = _setting(functions, question.tolerance, key, radius, rule)
+            if setting is None:
+                return None, np.inf
             now.append([_one(functions, components, wanted, choice, K, m, setting) for K, m in cases])
         first = before if before is not None else now[0]
         with np.errstate(all="ignore"):
             moved = max(float(np.max(np.abs(x - y) / size)) for x, y, size in zip(first, now[-1], scales))
-        if moved <= STRICT * question.tolerance:
+        if moved <= STRICT * question.tolerance or (moved < ROUNDED and moved > smallest / 2):
             return fine if question.finer else coarse, moved
-        before = now[-1]
+        before, smallest = now[-1], min(moved, smallest)
     return None, np.inf
 
 
@@ -248,13 +258,16 @@ def _first(tolerance: float) -> int:
 
 
 def _hardest(K: np.ndarray, choice: Choice, members: np.ndarray) -> list[tuple[np.ndarray, int]]:
-    """(kernel, quadruple): the sharpest and the longest series where variances are largest, the largest, the last."""
+    """(kernel, quadruple): the sharpest, the longest series and the largest variances, where those are largest; the
+    sharpest again at the last kernel, and the smallest variances there.
+    """
     quadruples = sorted_quadruples(K.shape[-1])[members]
-    variances = np.diagonal(K, axis1=1, axis2=2)[:, quadruples].max(axis=2)  # (kernels, members)
-    first = int(np.argmin(choice.ratio[members]))
-    chosen = {(int(np.argmax(variances[:, i])), i) for i in (first, int(np.argmax(choice.terms[members])))}
-    chosen.add(tuple(int(i) for i in np.unravel_index(np.argmax(variances), variances.shape)))  # type: ignore[arg-type]
-    chosen.add((len(K) - 1, first))
+    variances = np.diagonal(K, axis1=1, axis2=2)[:, quadruples].sum(axis=2)  # (kernels, members)
+    last, first = len(K) - 1, int(np.argmin(choice.ratio[members]))
+    largest = int(np.argmax(variances.max(axis=0)))
+    every = (first, int(np.argmax(choice.terms[members])), largest)
+    chosen = {(int(np.argmax(variances[:, i])), i) for i in every}
+    chosen |= {(last, first), (last, int(np.argmin(variances[last])))}
     return [(K[k], int(members[i])) for k, i in sorted(chosen)]
 
 
