@@ -39,10 +39,11 @@ RULES = tuple(
 REACHES = tuple(12.0 * 2**k for k in range(7))  # of tables of moments, in conditional deviations
 MIDDLE = RULES[5]
 ROUNDED = 1e-11  # differences below may be rounding
+SAMPLE = 48  # quadruples on which rules are compared
 STRICT = 0.1  # of the tolerance: what rules may differ by on the hardest quadruples
 ROUNDING = 12.0  # units in the last place that sums over some thousand nodes may lose beyond a few
 EVALUATE = {2: two, 3: three, 4: four}
-TABLES = 1e-13  # the smallest tolerance of tables of moments
+TABLES = 2e-12  # the smallest tolerance of tables of moments
 TOGETHER = 2**21  # values of sigma that are computed at once on the host
 
 
@@ -242,7 +243,7 @@ def _rule(
             setting = _setting(functions, question.tolerance, key, radius, rule)
             if setting is None:
                 return None, np.inf
-            now.append([_one(functions, components, wanted, choice, K, m, setting) for K, m in cases])
+            now.append([_some(functions, components, wanted, choice, case, setting) for case in cases])
         first = before if before is not None else now[0]
         with np.errstate(all="ignore"):
             moved = max(float(np.max(np.abs(x - y) / size)) for x, y, size in zip(first, now[-1], scales))
@@ -257,37 +258,38 @@ def _first(tolerance: float) -> int:
     return sum(tolerance < limit for limit in (1e-6, 1e-8, 3e-11))
 
 
-def _hardest(K: np.ndarray, choice: Choice, members: np.ndarray) -> list[tuple[np.ndarray, int]]:
-    """(kernel, quadruple): the sharpest, the longest series and the largest variances, where those are largest; the
-    sharpest again at the last kernel, and the smallest variances there.
+def _hardest(K: np.ndarray, choice: Choice, members: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+    """(kernel, quadruples) at the kernel of the largest variance and at the last one: all quadruples, if they are few,
+    or the sharpest, those of the longest series, of the largest and the smallest variances, and random ones.
     """
-    quadruples = sorted_quadruples(K.shape[-1])[members]
-    variances = np.diagonal(K, axis1=1, axis2=2)[:, quadruples].sum(axis=2)  # (kernels, members)
-    last, first = len(K) - 1, int(np.argmin(choice.ratio[members]))
-    largest = int(np.argmax(variances.max(axis=0)))
-    every = (first, int(np.argmax(choice.terms[members])), largest)
-    chosen = {(int(np.argmax(variances[:, i])), i) for i in every}
-    chosen |= {(last, first), (last, int(np.argmin(variances[last])))}
-    return [(K[k], int(members[i])) for k, i in sorted(chosen)]
+    variances = np.diagonal(K, axis1=1, axis2=2)
+    kernels = {int(np.argmax(variances.max(axis=1))), len(K) - 1}
+    if len(members) > SAMPLE:
+        total = variances[:, sorted_quadruples(K.shape[-1])[members]].sum(axis=2).max(axis=0)
+        keys = (choice.ratio[members], -choice.terms[members], -total, total)
+        extreme = np.concatenate([np.argsort(key, kind="stable")[: SAMPLE // 8] for key in keys])
+        random = np.random.default_rng(0).permutation(len(members))
+        members = members[np.sort(list(dict.fromkeys([*extreme.tolist(), *random.tolist()]))[:SAMPLE])]
+    return [(K[k], members) for k in sorted(kernels)]
 
 
-def _one(
+def _some(
     functions: Functions,
     components: tuple[Pattern, ...],
     wanted: tuple[Component, ...],
     choice: Choice,
-    K: np.ndarray,
-    member: int,
+    case: tuple[np.ndarray, np.ndarray],
     setting: Setting,
 ) -> np.ndarray:
-    """(components,) of one quadruple."""
-    own = sorted_quadruples(len(K))[member : member + 1]
-    alone = Choice(*(x[member : member + 1] for x in choice))
-    bucket = _bucket(own, alone, np.zeros(1, dtype=int), int(alone.labels[0]), setting)
+    """(members, components) of some quadruples at a kernel."""
+    K, members = cast(Any, case[0]), case[1]
+    own = sorted_quadruples(len(K))[members]
+    alone = Choice(*(x[members] for x in choice))
+    bucket = _bucket(own, alone, np.arange(len(members)), int(alone.labels[0]), setting)
     with np.errstate(all="ignore"):
-        out = _fill(functions, wanted, bucket, cast(Any, K), cast(Any, np.zeros((2, len(wanted)))))
+        out = _fill(functions, wanted, bucket, K, cast(Any, np.zeros((len(members) + 1, len(wanted)))))
         values = {p: out[:-1, i] for i, p in enumerate(wanted)}
-        return np.asarray(_joined(functions, components, values, cast(Any, K), own))[0]
+        return np.asarray(_joined(functions, components, values, K, own))
 
 
 def _size(
