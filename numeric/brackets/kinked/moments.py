@@ -27,6 +27,7 @@ from numeric.brackets.series.chebyshev import polynomials, transform
 PANEL = 0.5  # of the rule for y, in standard deviations
 REACH = 9.5  # standard deviations of y
 NEAR = 24.0  # up to here places are multiples of PANEL, so that their nodes fall on each other
+STEP = 0.25  # of the trapezoidal rule for y beyond, where there is no kink
 TAYLOR = 24  # terms of Taylor's series over half a panel
 GRAIN = 3.0  # standard deviations: Chebyshev points are dense within
 SIZES = (*range(48, 257, 16), *range(288, 769, 32))  # of tables
@@ -43,13 +44,16 @@ class Table(NamedTuple):
 
 
 class Scaffold(NamedTuple):
-    """What tables of one kind share. U places, Y nodes of y, L different arguments, P Chebyshev points."""
+    """What tables of one kind share. U places and Y nodes of y near the kink, F far places, L different arguments, P
+    Chebyshev points.
+    """
 
     kappa: float
-    line: np.ndarray  # (L,) arguments mu + y, in conditional deviations
+    line: np.ndarray  # (L,) arguments mu + y, in conditional deviations; those of the far places last
     where: np.ndarray  # (U, Y) on the line
     hermite: np.ndarray  # (n + TAYLOR, Y) h_n(y), weights included
-    nearest: np.ndarray  # (P,) index into the places
+    far: np.ndarray  # (n + TAYLOR, nodes) likewise, at far places
+    nearest: np.ndarray  # (P,) index into the places, far ones last
     powers: np.ndarray  # (TAYLOR, P) delta^k
     taylor: np.ndarray  # (n, TAYLOR)
     matrix: np.ndarray  # (P, P) from values at the points to coefficients
@@ -70,20 +74,20 @@ def scaffold(table: Table) -> Scaffold:
     nearest = np.where(near, step - edges[0], 0)
     nearest[~near] = edges.size + np.arange(np.sum(~near))
     shared = (PANEL * np.arange(edges.size + panels - 1)[:, None] + PANEL * x_w[0]).ravel() + (PANEL * edges[0] - REACH)
-    line = np.concatenate([shared, (mu[~near, None] + y).ravel()])
-    where = np.concatenate(
-        [
-            table.nodes * np.arange(edges.size)[:, None] + np.arange(y.size),
-            shared.size + np.arange(np.sum(~near) * y.size).reshape(-1, y.size),
-        ]
-    )
+    steps = STEP * (np.arange(round(2 * REACH / STEP)) + 0.5) - REACH
+    far = hermite_table(steps, table.n + TAYLOR) * (STEP / np.sqrt(2 * np.pi) * np.exp(-(steps**2) / 2))
+    line = np.concatenate([shared, (mu[~near, None] + steps).ravel()])
+    where = table.nodes * np.arange(edges.size)[:, None] + np.arange(y.size)
     logs = np.array([lgamma(k + 1) for k in range(table.n + TAYLOR)])
     k = np.arange(TAYLOR)
     taylor = np.exp((logs[np.arange(table.n)[:, None] + k] - logs[: table.n, None]) / 2 - logs[:TAYLOR])
     powers = np.where(near, mu - PANEL * step, 0.0) ** k[:, None]
     at_points = np.zeros((line.size, table.terms))
-    at_points[where[nearest], np.arange(table.terms)[:, None]] = (taylor[0] * powers.T) @ hermite[:TAYLOR]
-    return Scaffold(kappa, line, where, hermite, nearest, powers, taylor, matrix, at_points @ matrix.T)
+    columns = np.flatnonzero(near)
+    at_points[where[nearest[near]], columns[:, None]] = (taylor[0] * powers[:, near].T) @ hermite[:TAYLOR]
+    last = shared.size + np.arange(np.sum(~near) * steps.size).reshape(-1, steps.size)
+    at_points[last, np.flatnonzero(~near)[:, None]] = far[0]
+    return Scaffold(kappa, line, where, hermite, far, nearest, powers, taylor, matrix, at_points @ matrix.T)
 
 
 @lru_cache(maxsize=256)
@@ -133,11 +137,13 @@ class Moments:
     def __init__(self, table: Table, highest: int, s: Array, values: dict[int, Array]) -> None:
         xp = module_of(s)
         self.own, self.table, self.highest, self.s = scaffold(table), table, highest, s
-        high = values[highest][:, self.own.where]  # (M, U, Y)
-        hermite, average, matrix = (
-            xp.asarray(x, s.dtype) for x in (self.own.hermite, self.own.average, self.own.matrix)
+        hermite, far, average, matrix = (
+            xp.asarray(x, s.dtype) for x in (self.own.hermite, self.own.far, self.own.average, self.own.matrix)
         )
-        base = xp.swapaxes((high.reshape(-1, high.shape[-1]) @ hermite.T).reshape(*high.shape[:2], -1), 1, 2)
+        high = values[highest][:, self.own.where]  # (M, U, Y)
+        base = (high.reshape(-1, high.shape[-1]) @ hermite.T).reshape(*high.shape[:2], -1)
+        last = values[highest][:, self.own.where[-1, -1] + 1 :].reshape(s.shape[0], -1, far.shape[1])
+        base = xp.swapaxes(xp.concatenate([base, last @ far.T], axis=1), 1, 2)
         zeroth = [(values[k] @ average)[:, None] for k in range(highest - 1, -1, -1)]
         rows = [_shifted(base, self.own, table.n) @ matrix.T, *zeroth]
         self.coefficients = xp.concatenate(rows, axis=1)  # (M, n + highest, P)

@@ -40,6 +40,7 @@ REACHES = tuple(12.0 * 2**k for k in range(7))  # of tables of moments, in condi
 MIDDLE = RULES[5]
 ROUNDED = 1e-11  # differences below may be rounding
 SAMPLE = 48  # quadruples on which rules are compared
+SECOND = 100.0  # of the tolerance, for a second evaluation, whose tolerance is a hundredth of the first one's
 STRICT = 0.1  # of the tolerance: what rules may differ by on the hardest quadruples
 ROUNDING = 12.0  # units in the last place that sums over some thousand nodes may lose beyond a few
 EVALUATE = {2: two, 3: three, 4: four}
@@ -208,7 +209,9 @@ def _grouped(choice: Choice, radius: float) -> dict[tuple[int, float], np.ndarra
     return found
 
 
-def _setting(functions: Functions, tolerance: float, key: tuple[int, int, float], radius: float, rule: Rule) -> Setting | None:
+def _setting(
+    functions: Functions, tolerance: float, key: tuple[int, int, float], radius: float, rule: Rule
+) -> Setting | None:
     """Of (distinct labels, terms of the series, reach of the tables); None: no table is long enough."""
     distinct, n, far = key
     terms = enough_terms(n, far, max(0.1 * tolerance, TABLES)) if distinct > 2 else 1
@@ -250,7 +253,8 @@ def _rule(
         if moved <= STRICT * question.tolerance or (moved < ROUNDED and moved > smallest / 2):
             return fine if question.finer else coarse, moved
         before, smallest = now[-1], min(moved, smallest)
-    return None, np.inf
+    enough = question.tolerance * (SECOND if question.finer else 1.0)
+    return (RULES[-1], moved) if moved <= enough else (None, np.inf)
 
 
 def _first(tolerance: float) -> int:
