@@ -18,7 +18,7 @@ from numeric.brackets.series.lengths import LONGEST
 
 SINGULAR = 1e-10  # 1 - rho^2 of a pair: below, its plane is not known
 SHARPEST = 0.012  # conditional deviation over the spread of the mean: below, nodes would be too many
-TERMS = (36, 76, 160)  # lengths of tables of moments; series end where they may
+TERMS = (36, 76, 160, 240)  # lengths of tables of moments; series end where they may
 UNUSABLE = LONGEST + 1.0
 
 
@@ -103,9 +103,13 @@ def choose(K: np.ndarray, tolerance: float, wanted: np.ndarray, avoid: np.ndarra
         need = terms_needed(found.r, tolerance)
         price = np.where((least < SHARPEST) | (need > TERMS[-1]), UNUSABLE, need * _dearer(least))
         price = np.minimum(price, UNUSABLE)
-        chosen, _ = choose_pairs(quadruples[rows], price, found.gap)
+        known = (found.gap >= SINGULAR).astype(float)  # thin sectors are as good as others
+        chosen, _ = choose_pairs(quadruples[rows], price, known)
         if avoid is not None:
-            chosen, _ = choose_others(quadruples[rows], price, found.gap, avoid[rows])
+            chosen, _ = choose_others(quadruples[rows], price, known, avoid[rows])
+        every = np.stack([price[tuple(quadruples[rows][:, p].T)] for p in POSITIONS], axis=1)
+        hard = np.take_along_axis(every, chosen[:, None], axis=1)[:, 0] >= UNUSABLE
+        chosen = np.where(hard, np.argmin(every, axis=1), chosen)
         a, b, c, d = np.take_along_axis(quadruples[rows], np.array(POSITIONS)[chosen], axis=1).T
         usable = price[a, b, c, d] < UNUSABLE
         labels[rows] = np.where(usable, 4, 0)

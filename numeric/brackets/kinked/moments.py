@@ -94,7 +94,7 @@ def scaffold(table: Table) -> Scaffold:
 def enough_terms(n: int, reach: float, tolerance: float) -> int:
     """Terms of a table: the moments of a jump, C_n = h_{n-1}(-mu) phi(mu) / sqrt(n), between the points.
 
-    The last of n moments are multiplied by r^n, which is small, so that they need fewer digits. Zero: no size is enough.
+    The last of n moments are multiplied by r^n, which is small: they need fewer digits. Zero: no size is enough.
     """
     kappa = np.arcsinh(reach / GRAIN)
     mu = np.concatenate([np.linspace(-8, 8, 161), np.linspace(-1, 1, 41) * reach])

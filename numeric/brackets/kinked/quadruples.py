@@ -33,7 +33,7 @@ RULES = tuple(
     Rule(*sizes)
     for sizes in (
         (6, 18, 10), (8, 20, 10), (10, 24, 12), (12, 28, 12), (15, 32, 14), (18, 36, 16), (22, 44, 20), (28, 52, 24),
-        (36, 64, 28), (46, 80, 32),
+        (36, 64, 28), (46, 80, 32), (60, 100, 36),
     )
 )  # fmt: skip
 REACHES = tuple(12.0 * 2**k for k in range(7))  # of tables of moments, in conditional deviations
