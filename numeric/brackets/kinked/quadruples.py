@@ -39,7 +39,7 @@ RULES = tuple(
 REACHES = tuple(12.0 * 2**k for k in range(7))  # of tables of moments, in conditional deviations
 MIDDLE = RULES[5]
 ROUNDED = 1e-11  # differences below may be rounding
-SAMPLE = 48  # quadruples on which rules are compared
+SAMPLE = 24  # quadruples on which rules are compared
 SECOND = 100.0  # of the tolerance, for a second evaluation, whose tolerance is a hundredth of the first one's
 STRICT = 0.1  # of the tolerance: what rules may differ by on the hardest quadruples
 ROUNDING = 12.0  # units in the last place that sums over some thousand nodes may lose beyond a few
@@ -263,18 +263,18 @@ def _first(tolerance: float) -> int:
 
 
 def _hardest(K: np.ndarray, choice: Choice, members: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
-    """(kernel, quadruples) at the kernel of the largest variance and at the last one: all quadruples, if they are few,
-    or the sharpest, those of the longest series, of the largest and the smallest variances, and random ones.
+    """(kernel, quadruples) at the kernel of the largest variance, and fewer at the last one: the sharpest, those of the
+    longest series, of the largest and the smallest variances, and random ones.
     """
     variances = np.diagonal(K, axis1=1, axis2=2)
-    kernels = {int(np.argmax(variances.max(axis=1))), len(K) - 1}
-    if len(members) > SAMPLE:
-        total = variances[:, sorted_quadruples(K.shape[-1])[members]].sum(axis=2).max(axis=0)
-        keys = (choice.ratio[members], -choice.terms[members], -total, total)
-        extreme = np.concatenate([np.argsort(key, kind="stable")[: SAMPLE // 8] for key in keys])
-        random = np.random.default_rng(0).permutation(len(members))
-        members = members[np.sort(list(dict.fromkeys([*extreme.tolist(), *random.tolist()]))[:SAMPLE])]
-    return [(K[k], members) for k in sorted(kernels)]
+    total = variances[:, sorted_quadruples(K.shape[-1])[members]].sum(axis=2).max(axis=0)
+    keys = (choice.ratio[members], -choice.terms[members], -total, total)
+    extreme = np.stack([np.argsort(key, kind="stable")[: SAMPLE // 8] for key in keys], axis=1).ravel()
+    random = np.random.default_rng(0).permutation(len(members))
+    order = members[list(dict.fromkeys([*extreme.tolist(), *random.tolist()]))]
+    first, last = int(np.argmax(variances.max(axis=1))), len(K) - 1
+    sizes = {last: SAMPLE // 4} | {first: SAMPLE}
+    return [(K[k], np.sort(order[:count])) for k, count in sizes.items()]
 
 
 def _some(
