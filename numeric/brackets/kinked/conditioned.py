@@ -75,8 +75,11 @@ def split_few(components: tuple[Component, ...], labels: int) -> Split:
 
     if labels == 2:
         return _split([[(kinds(p, shape)[0], kinds(p, shape)[1], 0) for p in components] for shape in SHAPES[2]])
-    cases = [(shape, left) for shape in SHAPES[3] for left in LEFT]
-    return _split([[tuple(kinds(p, shape)[i] for i in left) for p in components] for shape, left in cases])  # type: ignore[misc]
+    found = []
+    for shape in SHAPES[3]:
+        own = [kinds(p, shape) for p in components]
+        found += [[(label[i], label[j], label[k]) for label in own] for i, j, k in LEFT]
+    return _split(found)
 
 
 class Job(NamedTuple):
