@@ -124,4 +124,7 @@ def nodes(own: Plane, rule: Rule, reach: float, half: bool) -> Nodes:
         (size * sign * xp.abs(xp.cos(direction)))[:, None] * r
         for size, sign, direction in ((own.a, signs[0], t), (own.b, signs[1], t - own.angle))
     ]
-    return Nodes(x, (wt[:, None] * wr).ravel(), z[0].ravel(), z[1].ravel())
+    w = (wt[:, None] * wr).ravel()
+    return Nodes(
+        x, w / w.sum(), z[0].ravel(), z[1].ravel()
+    )  # constants exactly: where sigma' is nearly one, they cancel

@@ -38,6 +38,7 @@ RULES = tuple(
 )  # fmt: skip
 REACHES = tuple(12.0 * 2**k for k in range(7))  # of tables of moments, in conditional deviations
 MIDDLE = RULES[5]
+FARTHEST = 8.7  # standard deviations, at least: what is beyond is less than rounding
 ROUNDED = 1e-11  # differences below may be rounding
 SAMPLE = 24  # quadruples on which rules are compared
 SECOND = 100.0  # of the tolerance, for a second evaluation, whose tolerance is a hundredth of the first one's
@@ -169,7 +170,7 @@ def plan_kinked(functions: Functions, question: QuadrupleQuestion) -> KinkedQuad
     choice = choose(question.K, question.tolerance, wanted, question.avoid)
     if functions.features:  # sharp places that no rule here knows of
         choice.labels[:] = 0
-    radius = reach(functions, question.patterns, question.variance, 0.1 * question.tolerance)
+    radius = max(reach(functions, question.patterns, question.variance, 0.1 * question.tolerance), FARTHEST)
     buckets, moved = [], 0.0
     for (distinct, far), members in sorted(_grouped(choice, radius).items()):
         n = np.where(distinct == 4, _length(choice.terms[members]), 1)
