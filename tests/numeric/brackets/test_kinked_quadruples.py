@@ -158,3 +158,11 @@ def test_parity():
         [[np.prod([(-1.0) ** ((k + 1) * m) for k, m in zip(p, row)]) for p in components] for row in slots]
     )
     assert difference(f, K, PATTERNS, signs * other, one) < 2e-10
+
+
+def test_constants_are_integrated_exactly():
+    """sigma' is one at tiny inputs: <1111> is one to rounding, or what cancels (A of small inputs) would be noise."""
+    f = functions("softsign")
+    X = 1e-16 * np.random.default_rng(0).normal(size=(4, 6))
+    plan = make_quadruple_plan(f, X @ X.T, ((1, 1, 1, 1),), 1e-8)
+    np.testing.assert_allclose(on_host(f, plan, X @ X.T, ((1, 1, 1, 1),)), 1.0, atol=1e-14)
