@@ -110,7 +110,8 @@ def evaluated(functions: Functions, components: tuple[Component, ...], jobs: lis
     xp = module_of(jobs[0].node.w)
     flat = xp.concatenate([z.ravel() for three in where for z in three])
     ends = np.cumsum([z.size for three in where for z in three])[:-1]
-    parts = {k: xp.split(sigma(functions, flat, k), ends) for k in sorted({abs(k) for k in orders})}
+    every = range(min(abs(k) for k in orders), max(abs(k) for k in orders) + 1)  # moments follow from order to order
+    parts = {k: xp.split(sigma(functions, flat, k), ends) for k in every}
     out = []
     for i, (job, three) in enumerate(zip(jobs, where)):
         values = []

@@ -128,7 +128,7 @@ def _shifted(base: Array, own: Scaffold, n: int) -> Array:
 
 
 class Moments:
-    """C^k_n of M labels with conditional deviations s, for all orders k up to the highest, as functions of mu.
+    """C^k_n of M labels with conditional deviations s, for all orders k that have values, as functions of mu.
 
     From the values {k: (M, L)} of sigma^(k) on the line. Only moments of the highest order are read, and the zeroth of
     the others: C^k_{n+1} = s C^{k+1}_n / sqrt(n + 1).
@@ -137,6 +137,7 @@ class Moments:
     def __init__(self, table: Table, highest: int, s: Array, values: dict[int, Array]) -> None:
         xp = module_of(s)
         self.own, self.table, self.highest, self.s = scaffold(table), table, highest, s
+        self.lower = tuple(sorted((k for k in values if 0 <= k < highest), reverse=True))
         hermite, far, average, matrix = (
             xp.asarray(x, s.dtype) for x in (self.own.hermite, self.own.far, self.own.average, self.own.matrix)
         )
@@ -144,7 +145,7 @@ class Moments:
         base = (high.reshape(-1, high.shape[-1]) @ hermite.T).reshape(*high.shape[:2], -1)
         last = values[highest][:, self.own.where[-1, -1] + 1 :].reshape(s.shape[0], -1, far.shape[1])
         base = xp.swapaxes(xp.concatenate([base, last @ far.T], axis=1), 1, 2)
-        zeroth = [(values[k] @ average)[:, None] for k in range(highest - 1, -1, -1)]
+        zeroth = [(values[k] @ average)[:, None] for k in self.lower]
         rows = [_shifted(base, self.own, table.n) @ matrix.T, *zeroth]
         self.coefficients = xp.concatenate(rows, axis=1)  # (M, n + highest, P)
 
@@ -155,7 +156,7 @@ class Moments:
         current = found[:, :n]
         out = {self.highest: current}
         root = xp.sqrt(xp.arange(1, n, dtype=means.dtype))[None, :, None]
-        for row, k in enumerate(range(self.highest - 1, -1, -1)):
+        for row, k in enumerate(self.lower):
             zeroth = found[:, n + row, None]
             current = xp.concatenate([zeroth, current[:, :-1] * (self.s[:, None, None] / root)], axis=1)
             out[k] = current
