@@ -75,6 +75,7 @@ class QuadruplePlan:
     error: Array
     only_route: ClassVar[bool] = False  # no other calculus could do it at these kernels
     on_host: ClassVar[bool] = False  # whether `unique` takes NumPy arrays as well
+    faster_on_host: ClassVar[bool] = False  # for however many inputs: a compiled program would gain less than it takes
 
     def unique(self, functions: Functions, components: tuple[Pattern, ...], K: Array) -> Array:
         """The stored form: (sorted quadruples, components)."""

@@ -8,17 +8,20 @@ and the unique quadruples; the new tensors are written in place.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from numeric.brackets import Functions, Order, Pattern, Plan
 from numeric.evaluation.bracket_tables import brackets as all_brackets
 from numeric.evaluation.bracket_tables import rounded_pairs
 from numeric.evaluation.devices import everywhere, local, split
+from numeric.evaluation.host import host_is_faster, host_pairs, host_unique
 from numeric.evaluation.layer import Tensors, combine, combine_rows, needed
 from numeric.subscripts import Rows, Steps, Values
 
@@ -63,10 +66,17 @@ def layer_step(
     pairs, quads = needed(table.steps, names)
     kept = {} if brackets is None else brackets
     if not kept:
-        program = _brackets(functions, pairs, quads, mesh)
-        if mesh is None:
-            kept["two"], kept["four"] = program(plan, tensors["K"])
+        if mesh is None and quads and host_is_faster(plan, tensors["K"]):
+            K = np.asarray(tensors["K"])
+            if len(K) <= plan.pairs.most_on_host:
+                kept["two"] = host_pairs(functions, plan, K, pairs)
+            else:
+                kept["two"], _ = _brackets(functions, pairs, (), None)(replace(plan, quadruples=None), tensors["K"])
+            kept["four"] = jnp.asarray(host_unique(functions, plan, K, quads))
+        elif mesh is None:
+            kept["two"], kept["four"] = _brackets(functions, pairs, quads, mesh)(plan, tensors["K"])
         else:
+            program = _brackets(functions, pairs, quads, mesh)
             whole_plan = everywhere((split(plan, mesh.size), tensors["K"]), mesh)
             kept["two"], kept["four"] = local(program(*whole_plan))
     two, four = kept["two"], kept["four"]

@@ -101,8 +101,15 @@ def host_unique(functions: Functions, plan: Plan, K: Any, patterns: tuple[Patter
     """Four-point brackets of a kernel in their stored form, (sorted quadruples, arrangements)."""
     assert plan.quadruples is not None
     if plan.quadruples.on_host:
-        return np.asarray(_numpy(plan.quadruples).unique(functions, arrangements(patterns), K))
+        with np.errstate(all="ignore"):  # what is not finite is found by the flow's own check
+            return np.asarray(_numpy(plan.quadruples).unique(functions, arrangements(patterns), K))
     return np.asarray(_compiled_quadruples(functions, patterns)(plan.quadruples, K))
+
+
+def host_is_faster(plan: Plan, K: Any) -> bool:
+    """Whether four-point brackets of many inputs, too, are computed on the host."""
+    own = plan.quadruples
+    return own is not None and own.faster_on_host and K.dtype == np.float64 and not isinstance(K, jax.core.Tracer)
 
 
 def _numpy(plan: Any) -> Any:

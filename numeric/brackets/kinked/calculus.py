@@ -1,4 +1,4 @@
-"""Analytic on both sides of a kink at zero: the calculus, pairs in sectors, quadruples by nested quadrature."""
+"""Analytic on both sides of a kink at zero: the calculus, pairs in sectors, quadruples in planes of two inputs."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from numeric.brackets.calculus import (
 )
 from numeric.brackets.functions import Functions
 from numeric.brackets.kinked.host import host_pairs
+from numeric.brackets.kinked.quadruples import plan_kinked
 from numeric.brackets.kinked.sectors import sector_pairs
-from numeric.brackets.nested import plan_all
 
 SECTORS, WIDE_SECTORS, FINER_SECTORS = 28, 52, 8  # angles on either side of a sector's middle
 WIDE = 100.0  # variance from which sectors take more of them
@@ -41,7 +41,7 @@ class Kinked(Calculus):
         return SectorPairs(jnp.asarray(1e-15), SECTORS if question.variance < WIDE else WIDE_SECTORS)
 
     def plan_quadruples(self, functions: Functions, question: QuadrupleQuestion) -> QuadruplePlan:
-        return plan_all(functions, question)
+        return plan_kinked(functions, question)
 
 
 @jax.tree_util.register_dataclass

@@ -35,6 +35,8 @@ MANY = (
     ("tanh", 20.0, 52), ("tanh", 1000.0, 60), ("swish", 100.0, 56), ("softplus", 1000.0, 60),
 )  # fmt: skip
 INPUTS = np.array([[1.0, 0.2, 0.0, 0.1], [0.3, 0.9, 0.2, -0.1], [-0.3, 0.1, 1.1, 0.2], [0.2, -0.3, 0.2, 0.8]])
+ALIKE = INPUTS @ np.full((4, 4), 0.3) + INPUTS * 0.5  # correlations of 0.7 to 0.9
+CLOSE = (("elu", 1.0, 64), ("softsign", 1.0, 64), ("selu", 1.0, 64))
 
 
 def two_inputs() -> list[list]:
@@ -110,8 +112,8 @@ def orthants(name: str, C: np.ndarray, kinds: list[list[tuple[int, ...]]], nodes
 
 def many_inputs() -> list[list]:
     rows = []
-    for name, scale, nodes in MANY:
-        C = scale * INPUTS @ INPUTS.T
+    for inputs, (name, scale, nodes) in [(INPUTS, own) for own in MANY] + [(ALIKE, own) for own in CLOSE]:
+        C = scale * inputs @ inputs.T
         highest = 1 if name == "selu" else 3
         patterns = [p for p in PATTERNS if max(p) <= highest]
         wanted = sorted({q for p in patterns for q in (p, p[::-1], p[2:] + p[:2])})

@@ -29,6 +29,7 @@ from numeric.brackets import (
     unique_quadruples,
 )
 from numeric.brackets.kernels import correlations
+from numeric.brackets.kinked.quadruples import KinkedQuadruples
 from numeric.brackets.nested.plan import nested_values
 from numeric.brackets.series.quadruples import ConditionedQuadruples
 from numeric.errors import NumericError
@@ -72,6 +73,10 @@ def quadruple_errors(
     reference = np.zeros((len(part), len(arrangements(patterns))))
     if isinstance(again, ConditionedQuadruples) and again.buckets:
         reference = np.array(_evaluate(other, patterns, replace(again, nested=()), jnp.asarray(kernel)))
+    if isinstance(again, KinkedQuadruples):
+        reference = jax.tree_util.tree_map(np.asarray, replace(again, nested=())).unique(
+            other, arrangements(patterns), kernel
+        )
     for bucket in getattr(again, "nested", ()):
         reference[np.asarray(bucket.slots)] = nested_values(other, arrangements(patterns), bucket, kernel)
     values = np.asarray(unique, dtype=float)
