@@ -46,6 +46,8 @@ class Algorithm(ABC):
     memory_size: int = 0
     stages: int = 0
     continuous: bool = False
+    ridge: float = 0.0
+    """Of a penalty on the displacement, which then does not end where the errors vanish (`Penalized`)."""
     own_ntk: bool = False
     """Whether the Newton tensor is made of each network's own NTK, so that its fluctuation is gone after one step."""
 
@@ -197,6 +199,9 @@ class Preconditioned(Algorithm):
     eta: float
     kappa: Callable[[np.ndarray], np.ndarray]
 
+    def __post_init__(self) -> None:
+        finite(self.eta, "The learning rate", above=0)
+
     def update(self, memory: Memory, gradient: Vector, step: int) -> tuple[Memory, Vector]:
         return (), self.eta * gradient
 
@@ -215,6 +220,7 @@ class StochasticDescent(Algorithm):
     batches: Sequence[Sequence[int]]
 
     def __post_init__(self) -> None:
+        finite(self.eta, "The learning rate", above=0)
         batches = tuple(tuple(int(k) for k in batch) for batch in self.batches)
         if not batches or not all(batches):
             raise NumericError("A schedule of batches holds at least one batch, and each batch at least one sample.")

@@ -27,6 +27,7 @@ from numeric.trained.algorithms import Algorithm, GradientFlow
 from numeric.trained.error import FINITE, INFINITE, UnreliablePrediction, checked, prediction_error
 from numeric.trained.finite import FiniteWidth
 from numeric.trained.infinite import KernelPrediction, kernel_prediction
+from numeric.trained.penalized import with_ridge
 from numeric.trained.projectors import Projectors
 from numeric.trained.sampled.prediction import SampledPrediction, sampled_prediction
 from numeric.trained.signals import Times, check_time
@@ -61,7 +62,7 @@ class Prediction(Tabular):
         The flow's errors (`f.error`) carried through training: see `numeric.trained.error`. It is no bound, and says
         nothing of what the theory leaves out (the next order in 1/n).
         """
-        finite = FINITE if "U" in getattr(self.flow, "names", ()) and not self.kernel.ridge else ()
+        finite = FINITE if "U" in getattr(self.flow, "names", ()) else ()
         return prediction_error(self, (*INFINITE, *finite))
 
     def plain(self, name: str) -> np.ndarray:
@@ -84,7 +85,7 @@ class Prediction(Tabular):
         until = "" if self.time is None else f" until {'time' if self.algorithm.continuous else 'step'} {self.time}"
         penalty = f" and a ridge of {self.kernel.ridge:g}" if self.kernel.ridge else ""
         notes = [f"trained with {self.algorithm}{penalty}{until}"]
-        if self.flow.widths[-1] is not None and not self.kernel.ridge:
+        if self.flow.widths[-1] is not None:
             notes.append(f"finite width: first order in 1/n, n = {self.width:g}")
         if self.kernel.modes.dropped:
             notes.append(f"{self.kernel.modes.dropped} modes of the training NTK were left untrained (rcond)")
@@ -117,8 +118,12 @@ class Prediction(Tabular):
 
     def _check(self) -> None:
         """Training that does not converge has no end to predict, at infinite width as well."""
-        if self.time is None and self.algorithm.masks(len(self.kernel.train)) is None:
+        if self.time is None and not self._batches:
             self.algorithm.check(self.kernel.modes.h)
+
+    @property
+    def _batches(self) -> bool:
+        return self.algorithm.masks(len(self.kernel.train)) is not None
 
     @cached_property
     def finite(self) -> FiniteWidth | StepwiseFinite:
@@ -126,21 +131,16 @@ class Prediction(Tabular):
         return self._at(self.time)
 
     def _at(self, t: Times | None) -> FiniteWidth | StepwiseFinite:
-        if self.kernel.ridge:
-            raise NumericError(
-                "The corrections of order 1/n are derived without a ridge: ask for mean_infinite and "
-                "covariance_infinite, or leave the ridge out."
-            )
-        if self.algorithm.masks(len(self.kernel.train)) is not None:
-            if isinstance(t, np.ndarray):
-                raise NumericError("At finite width ask for the times of a schedule of batches one by one.")
+        if self._batches:
             return StepwiseFinite(self.flow, self.kernel, self.algorithm, t)
         self._check()
-        return FiniteWidth(self.flow, self.kernel, Projectors(self.algorithm, self.kernel.modes.h, t))
+        ridge = self.kernel.ridge  # part of the kernel's h; in the projectors it is part of the algorithm
+        rule, h = with_ridge(self.algorithm, ridge), self.kernel.modes.h - ridge
+        return FiniteWidth(self.flow, self.kernel, Projectors(rule, h, t))
 
     def _each(self, ask: Callable[[FiniteWidth | StepwiseFinite], np.ndarray]) -> np.ndarray:
         """An answer at the time, or at each of several."""
-        if isinstance(self.time, np.ndarray):
+        if isinstance(self.time, np.ndarray) and not self._batches:
             return np.stack([ask(self._at(float(t))) for t in self.time])
         return ask(self.finite)
 
@@ -182,7 +182,7 @@ class Prediction(Tabular):
 
     def _covariance(self) -> np.ndarray:
         outputs = self.finite.outputs
-        correction = self._each(lambda finite: finite.covariance()[:, :, self.test][..., self.test]) / self.width
+        correction = self._each(lambda finite: finite.covariance()[..., self.test, :][..., self.test]) / self.width
         infinite = self.covariance_infinite[..., None, None, :, :]
         total = np.eye(outputs)[:, :, None, None] * infinite + correction
         return stays_finite(total[..., 0, 0, :, :] if self.kernel.y.ndim == 1 else total, "The covariance")
@@ -201,9 +201,8 @@ class Prediction(Tabular):
 
     @property
     def has_finite_width(self) -> bool:
-        """Whether the order 1/n can be had: a width, all tensors in the flow, no ridge."""
-        known = self.flow.widths[-1] is not None and not {"R", "S", "T", "U"} - set(self.flow.names)
-        return known and not self.kernel.ridge
+        """Whether the order 1/n can be had: a width, all tensors in the flow."""
+        return self.flow.widths[-1] is not None and not {"R", "S", "T", "U"} - set(self.flow.names)
 
     def plot(self, axes: Axes | None = None, output: int = 0, finite: bool | None = None) -> Axes:
         """Means with the ensemble's spread on the test inputs, or against the times, on Matplotlib axes."""
@@ -317,7 +316,7 @@ def predict(
     their order. Without `algorithm`, gradient flow. A singular training NTK raises `SingularKernel`; `rcond` (a
     number like 1e-10) leaves modes below rcond times the largest eigenvalue untrained instead. A `ridge` adds the
     penalty `(ridge/2) |θ - θ_0|²` to the loss, the norm with the inverse learning rates: kernel ridge regression at
-    infinite width; the order 1/n with a ridge is sampled, at the end of training.
+    infinite width. Algorithms with a Newton tensor have none; sampled, it is for the end of training.
 
     >>> from numeric import flow
     >>> f = flow("tanh", [[1.0, 0.2], [-0.3, 0.9], [0.5, 0.5]], depth=2)  # infinite width
@@ -335,7 +334,7 @@ def predict(
     if method not in METHODS:
         raise NumericError(f"method is one of {', '.join(METHODS)}, not {method!r}.")
     known = not {"R", "S", "T", "U"} - set(getattr(flow, "names", ()))
-    sampled = method == "sampled" or (method == "auto" and (not known or ridge > 0))
+    sampled = method == "sampled" or (method == "auto" and not known)
     given = {
         "relative_error": relative_error,
         "seconds": seconds,
@@ -353,6 +352,8 @@ def predict(
     chosen = set(kernel.train)
     test = tuple(k for k in range(len(kernel.theta)) if k not in chosen)
     algorithm = algorithm or GradientFlow()
+    if algorithm.ridge:
+        raise NumericError(f"Here a ridge is an argument: predict(..., ridge={algorithm.ridge:g}).")
     if sampled:
         return sampled_prediction(flow, kernel, algorithm, test, check_time(algorithm, time), options)
     return Prediction(flow, kernel, algorithm, test, check_time(algorithm, time), rcond)

@@ -125,7 +125,7 @@ def test_times_batches_covariance_loss_and_files(tables, tmp_path):
     import csv
 
     from numeric import flow, predict
-    from numeric.trained import Schedule
+    from numeric.trained import Schedule, StochasticDescent
 
     with_truth = tmp_path / "truth.csv"
     rows = [f"{x[0]},{x[1]},{x[2]},{0.3 * k},{1 - k}" for k, x in enumerate(SETTING["X"][3:])]
@@ -156,6 +156,13 @@ def test_times_batches_covariance_loss_and_files(tables, tmp_path):
     (warning,) = (note for note in answer["notes"] if note.startswith("Warning"))  # 0.0885 becomes 0.1118
     assert "at width 24 the order 1/n of the covariance is 0.26 of" in warning
     batches = ["--algorithm", "stochastic", "--eta", "0.2", "--batches", "0,1;2", "--time", "4"]
+    more = ["--covariance", "--ntk", "--ridge", "0.1", "--json"]
+    answer = json.loads(run([*arguments, *batches[:-1], "0,4", "--width", "200", *more]).output)
+    rule = StochasticDescent(0.2, [[0, 1], [2]])
+    f = flow("tanh", SETTING["X"], 3, 200, 0.1, 1.5, 0.2, 1.0, tolerance=1e-8)
+    expected = predict(f, SETTING["y"], [0, 1, 2], rule, time=[0, 4], ridge=0.1)
+    for name in ("mean", "covariance", "ntk_change"):
+        assert np.abs(np.array(answer[name]) - getattr(expected, name)).max() < 1e-12, name
     shown = run([*arguments, *batches, "--width", "1"])
     assert "time" in shown.output and "StochasticDescent" in shown.output
     assert "Warning: at width 1 the order 1/n of the mean is" in shown.output
@@ -173,8 +180,8 @@ def test_times_batches_covariance_loss_and_files(tables, tmp_path):
         (["--infinite", "--covariance"], "leave out --infinite"),
         (["--memory", "0"], "positive number of gigabytes"),
         (["--ridge", "1", "--loss"], "lacks the column"),
-        (["--ridge", "1", "--ntk"], "exact only"),
-        (["--ridge", "1", "--method", "exact"], "have no ridge"),
+        (["--method", "sampled", "--ntk"], "exact only"),
+        (["--ridge", "1", "--algorithm", "newton"], "has no ridge"),
     ],
 )
 def test_wrong_options_get_one_sentence(tables, options, message):
@@ -195,9 +202,21 @@ def test_a_file_after_loss_is_no_loss(tables):
 
 @pytest.mark.parametrize("more", [[], pytest.param(["--covariance"], marks=pytest.mark.slow)])
 def test_sampled_corrections_of_a_table(tables, tmp_path, more):
-    """End to end: standard errors in JSON and CSV, the error asked for in the notes; with a ridge auto samples."""
+    """End to end: standard errors in JSON and CSV, the error asked for in the notes."""
     checkpoint, table = tmp_path / "run.npz", tmp_path / "out.csv"
-    options = [*OPTIONS, "--depth", "2", "--width", "24", "--ridge", "0.5", "--relative-error", "0.9"]
+    options = [
+        *OPTIONS,
+        "--depth",
+        "2",
+        "--width",
+        "24",
+        "--ridge",
+        "0.5",
+        "--relative-error",
+        "0.9",
+        "--method",
+        "sampled",
+    ]
     files = ["--checkpoint", str(checkpoint), "-o", str(table), "--json"]
     answer = json.loads(run([*tables, "--target", "u", "--target", "v", *options, *files, *more]).stdout)
     parts = {"NTK", "H1", "NTK variance", "dNTK", "ddNTK-I", "ddNTK-II"}
