@@ -6,7 +6,7 @@ by step (`numeric.trained.trajectory`), and JAX takes the derivative with respec
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import jax
@@ -34,6 +34,7 @@ class BatchedNetwork:
     y: np.ndarray
     train: tuple[int, ...]
     algorithm: Algorithm
+    kept: dict[float | None, State] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
         if self.algorithm.memory_size or self.algorithm.continuous:
@@ -54,14 +55,16 @@ class BatchedNetwork:
 
     def first_order(self, t: float | None) -> State:
         """The differentials' share of the outputs and of the NTK, and the dNTK."""
+        if t in self.kept:
+            return self.kept[t]
         along, net = self._along(t, self._mean), self.network
         dH, ddI, ddII = (jnp.asarray(x) for x in (net.dH, net.ddI, net.ddII))
 
         def end(size: jax.Array) -> State:
             return along.end(State(jnp.asarray(net.z), jnp.asarray(self._mean), size * dH), size * ddI, size * ddII)
 
-        found: State = jax.jvp(end, (jnp.zeros(()),), (jnp.ones(()),))[1]
-        return found
+        self.kept[t] = jax.jvp(end, (jnp.zeros(()),), (jnp.ones(()),))[1]
+        return self.kept[t]
 
     def _length(self, H: np.ndarray) -> int:
         """Half as many steps again as the errors need to vanish."""

@@ -10,7 +10,14 @@ import pytest
 from random_statistics import random_flow
 
 from numeric import NumericError, flow
-from numeric.trained import GradientDescent, GradientFlow, Momentum, predict
+from numeric.trained import (
+    GradientDescent,
+    GradientFlow,
+    Momentum,
+    Preconditioned,
+    StochasticDescent,
+    predict,
+)
 from numeric.trained.any_loss import predict_loss
 from numeric.trained.losses import MSE, CrossEntropy, soft_labels
 
@@ -49,6 +56,40 @@ def test_quadratic_losses_have_the_closed_form(tensors, algorithm, time, toleran
         drawn = predict_loss(tensors, MSE(Y), TRAIN, rule, time=time, samples=100, seed=3)
         assert np.abs(drawn.mean - p.mean).max() < 1e-12  # quadratic in the draws, which are control variates
         assert drawn.errors["mean"].max() < 1e-12
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["batches", "metric", "the end", "the end of a flow"])
+def test_every_way_of_training_on_a_quadratic_loss(tensors, kind):
+    """Batches, a Newton tensor and the end of training, against `predict`, which has them by other routes."""
+    h = np.linalg.eigvalsh(tensors.Theta)[-1]
+    rule, time = {
+        "batches": (StochasticDescent(0.6 / h, [[1], [0, 1]]), 3),
+        "metric": (Preconditioned(0.5 / h, lambda h: 1 / (1 + h)), 3),
+        "the end": (GradientDescent(0.9 / h), None),
+        "the end of a flow": (GradientFlow(), None),
+    }[kind]
+    p = predict(tensors, Y, TRAIN, rule, time=time)
+    q = predict_loss(tensors, MSE(Y), TRAIN, rule, time=time, nodes=4)
+    tolerance = 1e-11 if time else 1e-5
+    assert np.abs(q.mean_infinite - p.mean_infinite).max() < tolerance
+    assert np.abs(q.mean - p.mean).max() < tolerance * np.abs(p.mean).max()
+    assert np.abs(q.covariance - p.plain("covariance")).max() < 10 * tolerance * np.abs(q.covariance).max()
+
+
+@pytest.mark.slow
+def test_draws_begin_with_the_seed_zero_and_stop_at_what_is_asked(tensors):
+    """Standard errors fall as one over the root of the draws, and cover the rule's answer."""
+    loss, rule = CrossEntropy(soft_labels([0, 1], 2, 0.2)), GradientDescent(0.1)
+    two = [predict_loss(tensors, loss, TRAIN, rule, time=3, samples=100, **given) for given in ({}, {"seed": 0})]
+    assert np.array_equal(two[0].mean, two[1].mean)
+    exact = predict_loss(tensors, loss, TRAIN, rule, time=3, nodes=4)
+    many = predict_loss(tensors, loss, TRAIN, rule, time=3, samples=1000)
+    for name in ("mean", "probabilities"):
+        value, error = many.infinite[name] + many.coefficients[name], many.errors[name]
+        assert np.abs((value - exact.infinite[name] - exact.coefficients[name]) / error).max() < 4.5, name
+        assert error.max() < 0.5 * two[0].errors[name].max()
+    assert many.probabilities.sum(axis=1) == pytest.approx(1)
 
 
 def test_bad_questions(tensors):
