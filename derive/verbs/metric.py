@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import sympy as sp
@@ -15,11 +16,32 @@ if TYPE_CHECKING:
     import numpy as np
 
 
-def metric(formula: str) -> Callable[[np.ndarray], np.ndarray]:
+@dataclass(frozen=True)
+class Metric:
+    """κ as a function of eigenvalues that shows itself as its formula."""
+
+    formula: str
+    function: Callable[[np.ndarray], np.ndarray]
+
+    def __call__(self, h: np.ndarray) -> np.ndarray:
+        import numpy as np
+
+        with np.errstate(all="ignore"):
+            values = np.asarray(self.function(np.asarray(h, dtype=float)), dtype=float)
+        if not (np.isfinite(values) & (values > 0)).all():
+            raise DeriveError(f"--kappa {self.formula!r} is not positive on the eigenvalues {np.ravel(h).tolist()}.")
+        return values
+
+    def __repr__(self) -> str:
+        return self.formula
+
+
+def metric(formula: str) -> Metric:
     """κ(h) of (10.22) as a function of eigenvalues.
 
-    >>> metric("1 + h^2")(2.0)
-    5.0
+    >>> kappa = metric("1 + h^2")
+    >>> kappa, float(kappa(2.0))
+    (1 + h^2, 5.0)
     """
     import numpy as np
 
@@ -39,11 +61,4 @@ def metric(formula: str) -> Callable[[np.ndarray], np.ndarray]:
     if probe.shape != (3,):
         raise DeriveError(f"--kappa {formula!r} does not depend on h.")
 
-    def kappa(h: np.ndarray) -> np.ndarray:
-        with np.errstate(all="ignore"):
-            values = np.asarray(function(np.asarray(h, dtype=float)), dtype=float)
-        if not (np.isfinite(values) & (values > 0)).all():
-            raise DeriveError(f"--kappa {formula!r} is not positive on the eigenvalues {np.ravel(h).tolist()}.")
-        return values
-
-    return kappa
+    return Metric(formula, function)

@@ -7,6 +7,7 @@ next order, as `numeric.ensemble` shows on real networks). Each is computed when
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -37,6 +38,11 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 METHODS = ("exact", "sampled", "auto")
+
+
+def overflow() -> AbstractContextManager[object]:
+    """Training that diverges is told in a sentence (`stays_finite`), not by NumPy's warnings before it."""
+    return np.errstate(over="ignore", invalid="ignore")
 
 
 @dataclass(frozen=True)
@@ -82,7 +88,8 @@ class Prediction(Tabular):
 
         The mean is looked at; the covariance only if it has been asked for.
         """
-        until = "" if self.time is None else f" until {'time' if self.algorithm.continuous else 'step'} {self.time}"
+        times = "" if self.time is None else ", ".join(f"{t:g}" for t in np.ravel(self.time))
+        until = f" until {'time' if self.algorithm.continuous else 'step'} {times}" if times else ""
         penalty = f" and a ridge of {self.kernel.ridge:g}" if self.kernel.ridge else ""
         notes = [f"trained with {self.algorithm}{penalty}{until}"]
         if self.flow.widths[-1] is not None:
@@ -108,13 +115,15 @@ class Prediction(Tabular):
     def mean_infinite(self) -> Means:
         """(10.40) on the test inputs."""
         self._check()
-        return stays_finite(self.kernel.mean(self.algorithm, self.time, inputs=self.test), "The mean prediction")
+        with overflow():
+            return stays_finite(self.kernel.mean(self.algorithm, self.time, inputs=self.test), "The mean prediction")
 
     @cached_property
     def covariance_infinite(self) -> Covariance:
         """(10.41) on the test inputs."""
         self._check()
-        return stays_finite(self.kernel.covariance(self.algorithm, self.time, inputs=self.test), "The covariance")
+        with overflow():
+            return stays_finite(self.kernel.covariance(self.algorithm, self.time, inputs=self.test), "The covariance")
 
     def _check(self) -> None:
         """Training that does not converge has no end to predict, at infinite width as well."""
@@ -148,7 +157,9 @@ class Prediction(Tabular):
     def parts(self) -> dict[str, Means]:
         """The mean by origin: the infinite-width kernel prediction and the five corrections of order 1/n."""
         parts = {"NTK": self.mean_infinite}
-        for name, value in self.finite.mean_parts.items():
+        with overflow():
+            corrections = self.finite.mean_parts
+        for name, value in corrections.items():
             own = np.swapaxes(value[..., self.test], -1, -2) / self.width
             parts[name] = stays_finite(own.reshape(self.mean_infinite.shape), f"The correction {name}")
         return {name: parts[name] for name in PARTS}
@@ -182,7 +193,8 @@ class Prediction(Tabular):
 
     def _covariance(self) -> np.ndarray:
         outputs = self.finite.outputs
-        correction = self._each(lambda finite: finite.covariance()[..., self.test, :][..., self.test]) / self.width
+        with overflow():
+            correction = self._each(lambda finite: finite.covariance()[..., self.test, :][..., self.test]) / self.width
         infinite = self.covariance_infinite[..., None, None, :, :]
         total = np.eye(outputs)[:, :, None, None] * infinite + correction
         return stays_finite(total[..., 0, 0, :, :] if self.kernel.y.ndim == 1 else total, "The covariance")
@@ -196,7 +208,8 @@ class Prediction(Tabular):
         return self._ntk(lambda finite: np.sum(list(finite.ntk_change().values()), axis=0))
 
     def _ntk(self, ask: Callable[[FiniteWidth | StepwiseFinite], np.ndarray]) -> np.ndarray:
-        change = self._each(ask) / self.width
+        with overflow():
+            change = stays_finite(self._each(ask) / self.width, "The NTK's change")
         return change[..., 0, 0, :, :] if self.kernel.y.ndim == 1 else change
 
     @property

@@ -125,7 +125,7 @@ def test_times_batches_covariance_loss_and_files(tables, tmp_path):
     import csv
 
     from numeric import flow, predict
-    from numeric.trained import Schedule, StochasticDescent
+    from numeric.trained import Preconditioned, Schedule, StochasticDescent
 
     with_truth = tmp_path / "truth.csv"
     rows = [f"{x[0]},{x[1]},{x[2]},{0.3 * k},{1 - k}" for k, x in enumerate(SETTING["X"][3:])]
@@ -163,6 +163,12 @@ def test_times_batches_covariance_loss_and_files(tables, tmp_path):
     expected = predict(f, SETTING["y"], [0, 1, 2], rule, time=[0, 4], ridge=0.1)
     for name in ("mean", "covariance", "ntk_change"):
         assert np.abs(np.array(answer[name]) - getattr(expected, name)).max() < 1e-12, name
+    own = ["--algorithm", "preconditioned", "--eta", "0.1", "--kappa", "1 + h^2", "--time", "3", "--json"]
+    answer = json.loads(run([*arguments, *own, "--width", "200"]).output)
+    rule = Preconditioned(0.1, lambda h: 1 + h * h)
+    expected = predict(f, SETTING["y"], [0, 1, 2], rule, time=3)
+    assert np.abs(np.array(answer["mean"]) - expected.mean).max() < 1e-12
+    assert any("kappa=1 + h^2) until step 3" in note for note in answer["notes"])
     shown = run([*arguments, *batches, "--width", "1"])
     assert "time" in shown.output and "StochasticDescent" in shown.output
     assert "Warning: at width 1 the order 1/n of the mean is" in shown.output
@@ -182,6 +188,10 @@ def test_times_batches_covariance_loss_and_files(tables, tmp_path):
         (["--ridge", "1", "--loss"], "lacks the column"),
         (["--method", "sampled", "--ntk"], "exact only"),
         (["--ridge", "1", "--algorithm", "newton"], "has no ridge"),
+        (["--algorithm", "preconditioned", "--eta", "0.1"], "needs --kappa"),
+        (["--algorithm", "preconditioned", "--eta", "0.1", "--kappa", "z"], "formula in h"),
+        (["--algorithm", "preconditioned", "--eta", "0.1", "--kappa", "1 - 100*h"], "not positive on the eigenvalues"),
+        (["--algorithm", "preconditioned", "--eta", "0.1", "--kappa", "h.real"], "not allowed"),
     ],
 )
 def test_wrong_options_get_one_sentence(tables, options, message):

@@ -96,6 +96,22 @@ def test_training_that_does_not_converge_has_no_covariance_either():
     assert np.isfinite(predict(f, [1.0, 2.0], TRAIN, GradientDescent(50.0), time=2).covariance_infinite).all()
 
 
+@pytest.mark.parametrize("rule", [GradientDescent(1e200), StochasticDescent(1e200, [[0], [1]])], ids=str)
+def test_numbers_that_leave_their_range_are_told_once(rule):
+    """A sentence, and none of NumPy's warnings before it (they are errors in these tests)."""
+    p = predict(random_flow(4, seed=2), [1.0, 2.0], TRAIN, rule, time=4)
+    for name in ("mean_infinite", "covariance_infinite", "mean", "covariance", "ntk_change"):
+        with pytest.raises(NumericError, match="range of floating-point"):
+            getattr(p, name)
+
+
+def test_notes_name_the_times():
+    f = random_flow(4, seed=2)
+    assert "until time 2, 0.5" in predict(f, [1.0, 2.0], TRAIN, GradientFlow(), time=[2, 0.5]).notes[0]
+    assert predict(f, [1.0, 2.0], TRAIN, GradientDescent(0.1), time=3).notes[0].endswith("until step 3")
+    assert "until" not in predict(f, [1.0, 2.0], TRAIN, GradientDescent(0.1)).notes[0]
+
+
 def test_at_two_over_h_descent_goes_on_for_ever():
     """Errors that neither grow nor vanish are no end: eta = 2/h exactly."""
     GradientDescent(1.999).check(np.array([1.0]))
