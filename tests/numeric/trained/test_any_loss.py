@@ -92,6 +92,15 @@ def test_draws_begin_with_the_seed_zero_and_stop_at_what_is_asked(tensors):
     assert many.probabilities.sum(axis=1) == pytest.approx(1)
 
 
+def test_draws_are_those_of_seed_zero_unless_told(tensors):
+    """Before the first step, with too few draws for controls, the covariance is that of the draws."""
+    found = [
+        predict_loss(tensors, MSE(Y), TRAIN, GradientDescent(0.1), time=0, samples=8, **given).infinite["second moment"]
+        for given in ({}, {"seed": 0}, {"seed": 1})
+    ]
+    assert np.array_equal(found[0], found[1]) and not np.allclose(found[0], found[2])
+
+
 def test_bad_questions(tensors):
     labels = soft_labels([0, 1], 2, 0.1)
     for loss, rule, time, message in (

@@ -164,7 +164,7 @@ def test_predictions_from_averages():
     (_, warning) = averages(5.0, 2.0, 4.0).notes
     assert "at width 5 the order 1/n of the mean is 0.6" in warning
     assert len(averages(5.0, 0.0, 4.0).notes) == 1  # nothing to compare it with
-    for wrong in ((np.nan, 1.0), (1.0, np.inf)):
+    for wrong in ((np.nan, 1.0), (1.0, np.inf), (np.inf, 1.0), (1.0, 1.5e308)):
         with pytest.raises(DivergentTraining, match="range of floating-point numbers"):
             averages(50.0, *wrong)
     with pytest.raises(NumericError, match="has no probabilities"):
