@@ -206,7 +206,7 @@ class Preconditioned(Algorithm):
         return (), self.eta * gradient
 
     def precondition(self, h: np.ndarray) -> np.ndarray:
-        return self.kappa(h)
+        return np.broadcast_to(np.asarray(self.kappa(h), dtype=float), np.shape(h))
 
 
 @dataclass(frozen=True)

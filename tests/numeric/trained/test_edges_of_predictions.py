@@ -181,6 +181,14 @@ def test_how_many_training_inputs_a_schedule_of_batches_may_have(monkeypatch):
         predict(f, [1.0, 2.0, 3.0], [0, 1, 2], StochasticDescent(0.1, [[0, 1, 2]]), time=1).mean  # noqa: B018
 
 
+def test_a_constant_newton_tensor_is_a_learning_rate():
+    f = random_flow(4, seed=1)
+    one, other = (predict(f, [1.0, 2.0], TRAIN, r) for r in (Preconditioned(0.1, lambda h: 2), GradientDescent(0.2)))
+    assert one.mean == pytest.approx(other.mean, rel=1e-12)
+    with pytest.raises(DivergentTraining):
+        predict(f, [1.0, 2.0], TRAIN, Preconditioned(0.1, lambda h: -h)).mean  # noqa: B018
+
+
 def test_unknown_algorithms_have_no_rates():
     for ask in (lambda: AnyAlgorithm().rate("a"), lambda: AnyAlgorithm().decay(("a",))):
         with pytest.raises(DeriveError, match="unspecified algorithm"):

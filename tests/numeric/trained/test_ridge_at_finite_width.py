@@ -7,6 +7,8 @@ import pytest
 from random_statistics import random_flow
 from toy_network import STEP, ToyNetwork
 
+from numeric import flow
+from numeric.ensemble import Networks, train_ensemble
 from numeric.errors import NumericError
 from numeric.trained import (
     GradientDescent,
@@ -19,7 +21,7 @@ from numeric.trained import (
     predict,
 )
 from numeric.trained.dynamics import TrainingDynamics
-from numeric.trained.penalized import Penalized
+from numeric.trained.penalized import Penalized, with_ridge
 from numeric.trained.projectors import Projectors
 
 RIDGE, ETA = 0.3, 0.2
@@ -124,3 +126,43 @@ def test_where_a_ridge_makes_no_sense():
         predict(f, [1.0, 2.0], [0, 1], Penalized(GradientFlow(), RIDGE))
     with pytest.raises(NumericError, match="does not converge"):
         predict(f, [1.0, 2.0], [0, 1], GradientDescent(1.0), ridge=2.0).mean  # noqa: B018
+
+
+X = np.array([[1.0, 0.2], [-0.3, 0.9], [0.5, 0.5], [0.2, -1.1]])
+
+
+@pytest.mark.slow
+def test_drawn_neurons_and_tensors_agree():
+    """The end of training with a ridge by sampling, which knows nothing of projectors: mean, parts, variance."""
+    f = flow("tanh", X, depth=3, width=64)
+    exact = predict(f, [1.0, -1.0], [0, 1], ridge=1.0)
+    drawn = predict(
+        f, [1.0, -1.0], [0, 1], ridge=1.0, method="sampled", relative_error=0.03, seconds=60, progress=False
+    )
+    for name, part in exact.parts.items():
+        assert np.abs(drawn.parts[name] - part).max() < 5 * drawn.standard_error[name].max() + 1e-12, name
+    gap = np.abs(drawn.variance - np.diag(exact.covariance))
+    assert (gap < 5 * drawn.variance_error).all()
+    assert drawn.variance_error.max() < 0.3 * np.abs(np.diag(exact.covariance - exact.covariance_infinite)).max()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rule", [GradientDescent(0.3), StochasticDescent(0.3, [[0], [1], [0, 1]])], ids=str)
+@pytest.mark.parametrize("ridge", [0.0, 0.5])
+def test_real_networks_with_batches_and_a_ridge(rule, ridge):
+    """tanh, width 48, 192 pairs, four steps: what the differentials do, the covariance, the NTK's change."""
+    f, y = flow("tanh", X, depth=3, width=48), np.array([1.0, -1.0])
+    real = train_ensemble(
+        Networks.of_flow(f, 1), X, y, [0, 1], with_ridge(rule, ridge), pairs=192, steps=4, batch=64, tolerance=None,
+        ntk=True, progress=False,
+    )  # fmt: skip
+    p = predict(f, y, [0, 1], rule, time=4, ridge=ridge)
+    mean, error = real.interaction
+    differentials = p.parts["dNTK"] + p.parts["ddNTK-I"] + p.parts["ddNTK-II"]
+    assert (np.abs(mean[0, 2:] - differentials) < 4 * error[0, 2:]).all()
+    for (found, spread), expected in (
+        ((real.covariance[0][..., 2:, 2:], real.covariance[1][..., 2:, 2:]), p.covariance),
+        (real.ntk_change, p.ntk_change),
+    ):
+        assert (np.abs(found[0, 0] - expected) < 4 * spread[0, 0]).all()
+    assert np.abs(p.ntk_change).max() > 3 * real.ntk_change[1].max()
