@@ -102,10 +102,11 @@ class Algorithm(ABC):
         modes = np.linalg.eigvals(generator)
         stable = (modes.real > 0) if self.continuous else (np.abs(1 - modes) < 1)
         if not stable.all():
-            worst = float(np.max(h[~stable.all(axis=-1)]))
+            worst, fastest = float(np.max(h[~stable.all(axis=-1)])), float(np.max(h * self.precondition(h)))
+            advice = f"so take a learning rate below {2 / fastest:.6g}" if fastest > 0 else "whatever the learning rate"
             raise DivergentTraining(
                 f"{self} does not converge on a mode with NTK eigenvalue {worst:.6g}; "
-                f"the largest eigenvalue is {float(np.max(h)):.6g}, so take a learning rate below {2 / np.max(h):.6g}."
+                f"the largest eigenvalue is {float(np.max(h)):.6g}, {advice}."
             )
 
 

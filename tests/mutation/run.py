@@ -157,13 +157,16 @@ def save(rows: dict[str, dict], about: dict | None = None) -> None:
 def try_mutants(chosen: list[Mutant], again: bool, patience: float, seed: int | None = None) -> None:
     """Try each and store its outcome; those that are stored and whose function is the same are left, unless `again`.
 
-    A mutant belongs to the sample (its seed) that it was drawn with first.
+    `first` has the outcome of each sample (by its seed) that a mutant was drawn with, when it was drawn.
     """
     from warm import attempt, importers, warm_up
 
     known, new = load()["mutants"], {}
     todo = [m for m in chosen if again or known.get(m.key, {}).get("of") != _functions(m.file)[m.function][2]]
     print(f"{len(chosen)} mutants, {len(todo)} to try", flush=True)
+    if seed is not None:
+        drawn = {m.key: known[m.key] for m in chosen if m not in todo}
+        save({key: row | {"first": {str(seed): row["outcome"]} | row["first"]} for key, row in drawn.items()})
     if not todo:
         return
     warm_up()
@@ -180,10 +183,10 @@ def try_mutants(chosen: list[Mutant], again: bool, patience: float, seed: int | 
         else:
             outcome, test, used = "survived", "no test reaches it", 0.0
         row = {k: v for k, v in asdict(mutant).items() if k not in ("number", "key")}
+        first = {} if seed is None else {str(seed): outcome}
         new[mutant.key] = row | {
             "outcome": outcome,
-            "first": known.get(mutant.key, {}).get("first", outcome),
-            "sample": known.get(mutant.key, {}).get("sample", seed),
+            "first": first | known.get(mutant.key, {}).get("first", {}),
             "test": test,
             "seconds": used,
             "of": _functions(mutant.file)[mutant.function][2],
@@ -233,16 +236,16 @@ def _samples(stored: dict) -> str:
     """A row for each sample: its score before any test was written for it, and now."""
     by_seed = defaultdict(list)
     for row in stored["mutants"].values():
-        by_seed[row["sample"]].append(row)
+        for seed, outcome in row["first"].items():
+            by_seed[seed].append((outcome != "survived", row["outcome"] != "survived"))
     lines = []
-    for seed, rows in by_seed.items():
-        first, now = (sum(row[when] != "survived" for row in rows) for when in ("first", "outcome"))
-        lines.append((seed, len(rows), first, now))
+    for seed, pairs in sorted(by_seed.items(), key=lambda item: int(item[0])):
+        lines.append((seed, len(pairs), sum(first for first, _ in pairs), sum(now for _, now in pairs)))
     lines += [(seed, *counts, None) for seed, counts in stored.get("left", {}).items()]
     told = stored.get("about", {})
     return "".join(
         f"| {seed} | {count} | {first}, {_percent(first, count)} | "
-        f"{'not looked at' if now is None else f'{now}, {100 * now / count:.1f} %'} | {told.get(str(seed), '')} |\n"
+        f"{'not looked at' if now is None else f'{now}, {100 * now / count:.1f} %'} | {told.get(seed, '')} |\n"
         for seed, count, first, now in lines
     )
 

@@ -111,6 +111,8 @@ def test_training_that_does_not_converge_has_no_covariance_either():
     p = predict(f, [1.0, 2.0], TRAIN, GradientDescent(50.0))
     with pytest.raises(DivergentTraining):
         _ = p.covariance_infinite
+    with pytest.raises(DivergentTraining):
+        _ = p.mean_infinite
     assert np.isfinite(predict(f, [1.0, 2.0], TRAIN, GradientDescent(50.0), time=2).covariance_infinite).all()
 
 
@@ -136,6 +138,11 @@ def test_at_two_over_h_descent_goes_on_for_ever():
     for eta in (2.0, 2.001):
         with pytest.raises(DivergentTraining, match="below 2"):
             GradientDescent(eta).check(np.array([1.0]))
+    with pytest.raises(DivergentTraining, match=r"eigenvalue 1; the largest eigenvalue is 10, .* below 0\.5\."):
+        Preconditioned(1.0, lambda h: 4 / h**2).check(np.array([1.0, 10.0]))  # the slow mode has the larger step
+    Preconditioned(0.49, lambda h: 4 / h**2).check(np.array([1.0, 10.0]))
+    with pytest.raises(DivergentTraining, match="whatever the learning rate"):
+        Preconditioned(1.0, lambda h: -h).check(np.array([1.0, 10.0]))
 
 
 @pytest.mark.parametrize(

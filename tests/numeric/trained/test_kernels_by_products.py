@@ -58,11 +58,13 @@ def test_functions_of_kernels_refuse():
 def test_iterations_are_counted():
     """As many products as different eigenvalues that the right-hand side meets; none for zeros."""
     K = np.diag([1.0, 1.0, 2.0, 5.0, 5.0])
-    b = np.array([[1.0, 0.0], [1.0, 0.0], [1.0, 0.0], [1.0, 0.0], [1.0, 0.0]])
+    b, b30 = np.array([[1.0, 0.0]] * 5), np.ones((30, 1))
     found = conjugate_gradients(DenseKernel(K), b, 0.5, tolerance=1e-12)
     assert found.iterations == 3
     assert found.x[:, 0] == pytest.approx(1 / (np.diag(K) + 0.5)) and np.abs(found.x[:, 1]).max() == 0
     assert conjugate_gradients(DenseKernel(K), 0 * b, 0.5).iterations == 0
+    rough, small = (conjugate_gradients(DenseKernel(positive(30)), s * b30, 0.1, tolerance=1e-3) for s in (1.0, 1e-9))
+    assert 1e-5 < rough.residual < 1e-2 and 1e-5 < small.residual < 1e-2  # of the right-hand side, however small
 
 
 class OnlyProducts(KernelOperator):
