@@ -128,3 +128,16 @@ def test_divergence_is_told_without_warnings():
         warnings.simplefilter("error")
         with pytest.raises(NumericError, match="diverges at eta = 1e\\+200"):
             training.loss_descent_weights(6, lambda f, y: ((f - y) ** 2).sum() / 2, 1e200)
+
+
+def test_the_error_of_random_traces():
+    """Two probes of random signs, drawn with the seed after the fit's: the scatter of two is half their distance."""
+    K, y = positive(12), RNG.normal(size=12)
+    fit = IterativeRegression(DenseKernel(K), y, 0.3, tolerance=1e-13, seed=6)
+    signs = np.random.default_rng(7).choice([-1.0, 1.0], size=(12, 2))
+    G = np.linalg.inv(K + 0.3 * np.eye(12))
+    one, two = (signs[:, k] @ G @ signs[:, k] / 12 for k in range(2))
+    mean, error = (one + two) / 2, abs(one - two) / 2
+    found = fit.gcv(probes=2)
+    assert found.value == pytest.approx(np.mean((G @ y) ** 2) / mean**2)
+    assert found.error == pytest.approx(2 * found.value * error / mean) and error > 0

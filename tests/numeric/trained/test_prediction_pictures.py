@@ -102,6 +102,13 @@ def test_change_of_the_ntk_against_time(output):
         assert line.get_linestyle() == ("-" if k in TRAIN else "--")
 
 
+def test_there_is_no_third_output():
+    for draw in (draw_prediction, draw_ntk_change):
+        for output in (-1, 2):
+            with pytest.raises(NumericError, match=f"outputs 0 to 1; {output} is not one of them"):
+                draw(prediction(Y, 1.0), output=output)
+
+
 def test_change_of_the_ntk_at_the_end():
     p = prediction(Y)
     own = pyplot.subplots()[1]
