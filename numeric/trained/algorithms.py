@@ -15,7 +15,7 @@ import jax
 import numpy as np
 
 from numeric.errors import NumericError
-from numeric.given import finite
+from numeric.given import finite, whole
 from numeric.trained.modes import TrainingModes
 
 Vector: TypeAlias = "float | np.ndarray | jax.Array"
@@ -181,6 +181,8 @@ class Schedule(Algorithm):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "etas", tuple(finite(rate, "A learning rate") for rate in self.etas))
+        if not self.etas:
+            raise NumericError("A schedule has at least one learning rate.")
 
     @property
     def stages(self) -> int:  # type: ignore[override]
@@ -222,7 +224,7 @@ class StochasticDescent(Algorithm):
 
     def __post_init__(self) -> None:
         finite(self.eta, "The learning rate", above=0)
-        batches = tuple(tuple(int(k) for k in batch) for batch in self.batches)
+        batches = tuple(tuple(whole(k, "A position in a batch") for k in batch) for batch in self.batches)
         if not batches or not all(batches):
             raise NumericError("A schedule of batches holds at least one batch, and each batch at least one sample.")
         object.__setattr__(self, "batches", batches)

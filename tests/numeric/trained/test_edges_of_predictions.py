@@ -153,13 +153,16 @@ def test_at_two_over_h_descent_goes_on_for_ever():
         lambda: Momentum(0.1, np.nan),
         lambda: Momentum(-0.1, 0.5),
         lambda: Schedule([0.1, np.inf]),
+        lambda: Schedule([]),
+        lambda: StochasticDescent(0.1, [[0.5]]),
+        lambda: StochasticDescent(0.1, [[-1]]),
         lambda: StochasticDescent(0.0, [[0]]),
         lambda: StochasticDescent(-1.0, [[0]]),
         lambda: Preconditioned(np.nan, np.sqrt),
     ],
 )
 def test_rates_are_checked_where_they_are_given(make):
-    with pytest.raises(NumericError, match=r"learning rate|momentum"):
+    with pytest.raises(NumericError, match=r"learning rate|momentum|position in a batch"):
         make()
 
 
