@@ -114,6 +114,8 @@ def test_bad_questions(tensors):
             predict_loss(tensors, loss, TRAIN, rule, time=time, samples=8)
     with pytest.raises(NumericError, match="more than 40000"):
         predict_loss(tensors, CrossEntropy(labels), TRAIN, GradientDescent(0.1), time=1, nodes=20)
+    with pytest.raises(NumericError, match="needs test inputs"):
+        predict_loss(tensors, MSE(np.zeros((3, 1))), [0, 1, 2], GradientDescent(0.1), time=1)
     wide = np.full((2, 20), 0.05)
     with pytest.raises(NumericError, match="fewer test inputs"):
         predict_loss(tensors, CrossEntropy(wide), TRAIN, GradientDescent(0.1), time=1)

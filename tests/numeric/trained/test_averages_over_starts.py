@@ -139,6 +139,7 @@ def test_the_end_of_a_flow_and_given_times():
     h = np.linalg.eigvalsh(F.Theta[np.ix_(train, train)])
     start = np.abs(z[:, 0, train] - loss.y[:, 0]).max()
     assert 1.4 * np.log(start / 1e-7) / h[0] < 1.2 * found and found < 3 * np.log(10 * start / 1e-7) / h[0]
+    assert until(loss, GradientFlow(), 0.0)[0] == 0 and until(loss, GradientFlow(), 0.5)[0] == 0.5
     assert until(loss, GradientFlow(), 1.7)[0] == 1.7 and until(loss, GradientDescent(0.1), 4)[0] == 4
     for time, rule in ((1.5, GradientDescent(0.1)), (-1, GradientFlow()), (np.nan, GradientFlow())):
         with pytest.raises(NumericError):

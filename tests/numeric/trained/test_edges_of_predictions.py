@@ -29,6 +29,7 @@ from numeric.trained.algorithms import Algorithm
 from numeric.trained.error import UnreliablePrediction, _moved, checked
 from numeric.trained.infinite import KernelPrediction
 from numeric.trained.modes import modes_of
+from numeric.trained.penalized import Penalized
 
 TRAIN = [0, 2]
 
@@ -203,6 +204,32 @@ def test_unknown_algorithms_have_no_rates():
     for ask in (lambda: AnyAlgorithm().rate("a"), lambda: AnyAlgorithm().decay(("a",))):
         with pytest.raises(DeriveError, match="unspecified algorithm"):
             ask()
+
+
+def test_when_the_order_one_over_n_is_there():
+    """A width, and all tensors: a table of a prediction has finite-width columns only then."""
+    for names, widths, there in (
+        (random_flow(4).names, (30.0, 30.0), True),
+        (random_flow(4).names, (30.0, None), False),
+        (("K", "Theta"), (30.0, 30.0), False),
+        (("K", "Theta"), (30.0, None), False),
+    ):
+        f = random_flow(4, seed=1)
+        f.names, f.widths = names, widths
+        p = predict(f, [1.0, 2.0], TRAIN)
+        assert p.has_finite_width == there and ("mean" in p.rows()[0]) == there
+
+
+def test_a_ridge_is_one_more_slot_of_memory():
+    """θ → θ - η v, v → μ v + g - ρ d with the displacement d: the rule's matrices by hand; batches stay."""
+    eta, mu, rho = 0.3, 0.6, 0.2
+    rule = Penalized(Momentum(eta, mu), rho).rule(0)
+    step = np.array([[1 - eta * rho, eta * mu], [-rho, mu]])  # of (d, v)
+    assert np.abs(np.eye(2) - step - rule.decay).max() < 1e-15
+    assert rule.input == pytest.approx([eta, 1]) and rule.output == pytest.approx([-eta * rho, eta * mu])
+    assert rule.direct == pytest.approx(eta)
+    seen = Penalized(StochasticDescent(0.1, [[1], [0, 1]]), rho).masks(2)
+    assert seen.tolist() == [[0, 1], [1, 1]] and Penalized(GradientFlow(), rho).masks(2) is None
 
 
 def test_algorithms_know_what_they_are():

@@ -94,7 +94,9 @@ def test_what_a_kernel_in_blocks_may_hold():
     assert held.held and not made.held
     assert held.room == pytest.approx(1.001 * enough - 8 * 300**2) and made.room == pytest.approx(0.999 * enough)
     for block in (held, made):
-        assert block.rows == min(300, int((block.room / (8 * COPIES)) ** 0.5))
+        assert block.rows == min(300, int((block.room / (8 * COPIES)) ** 0.5)) and block.rows < 300
+        V = RNG.normal(size=(300, 2))
+        assert np.abs(block.product(V) - X @ (X.T @ V)).max() < 1e-11
 
 
 def test_kernels_are_symmetric_to_single_precision():
