@@ -77,6 +77,10 @@ def test_negative_variances_are_seen_at_every_time_and_output():
         wrong[place] = -0.2
         with pytest.raises(UnreliablePrediction, match=r"A variance comes out as -0\.2"):
             checked(p, "covariance", wrong)
+        with pytest.raises(UnreliablePrediction, match="A variance comes out as -2e-09"):
+            checked(p, "covariance", 1e-8 * wrong)
+        wrong[place] = -1e-12  # rounding beside the other variances
+        assert checked(p, "covariance", 1e6 * wrong).min() < 0
 
 
 def test_errors_count_from_a_billionth_of_the_answer_on(monkeypatch):

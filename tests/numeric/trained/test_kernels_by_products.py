@@ -50,6 +50,8 @@ def test_functions_of_kernels_refuse():
         apply_function(K, b, np.sqrt, most=0)
     with pytest.raises(NumericError, match="memory=80 bytes holds 1 vectors"):
         apply_function(K, b, np.sqrt, memory=80.0)
+    with pytest.raises(NumericError, match="The number of iterations"):
+        conjugate_gradients(K, b, 0.1, most=0)
     small = IterativeRegression(K, b[:, 0], 0.1, memory=80.0, rank=0)
     with pytest.raises(NumericError, match="memory=80 bytes holds 1 vectors"):
         small.flow_weights(1.0)
@@ -114,6 +116,11 @@ def test_fits_say_what_to_do_and_take_lists():
     start = KernelRegression([[2.0, 1.0], [1.0, 2.0]], [1.0, 2.0], 0.5, [0.25, -1.0])
     assert start.residual == pytest.approx([0.75, 3.0]) and start.f0.shape == start.y.shape == (2,)
     assert start.alpha == pytest.approx(np.linalg.solve([[2.5, 1.0], [1.0, 2.5]], [0.75, 3.0]))
+
+
+def test_modes_are_left_out_below_a_share_of_the_largest():
+    found = modes_of(np.diag([1.0, 10.0, 1000.0]), rcond=0.005)
+    assert found.h == pytest.approx([10.0, 1000.0]) and found.dropped == 1
 
 
 def test_at_most_six_inputs_are_named():
