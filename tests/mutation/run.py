@@ -233,21 +233,21 @@ def page() -> str:
 
 
 def _samples(stored: dict) -> str:
-    """A row for each sample: its score before any test was written for it, and now."""
+    """A row for each sample: its score before any test was written for it, and now.
+
+    `drawn` keeps how many a sample had and how many of them were killed at first, whatever becomes of the code.
+    """
     by_seed = defaultdict(list)
     for row in stored["mutants"].values():
         for seed, outcome in row["first"].items():
             by_seed[seed].append((outcome != "survived", row["outcome"] != "survived"))
-    lines = []
-    for seed, pairs in sorted(by_seed.items(), key=lambda item: int(item[0])):
-        lines.append((seed, len(pairs), sum(first for first, _ in pairs), sum(now for _, now in pairs)))
-    lines += [(seed, *counts, None) for seed, counts in stored.get("left", {}).items()]
-    told = stored.get("about", {})
-    return "".join(
-        f"| {seed} | {count} | {first}, {_percent(first, count)} | "
-        f"{'not looked at' if now is None else f'{now}, {100 * now / count:.1f} %'} | {told.get(seed, '')} |\n"
-        for seed, count, first, now in lines
-    )
+    told, drawn, lines = stored.get("about", {}), stored.get("drawn", {}), []
+    for seed in sorted({*by_seed, *drawn}, key=int):
+        pairs = by_seed.get(seed, [])
+        count, first = drawn.get(seed, (len(pairs), sum(first for first, _ in pairs)))
+        now = f"{sum(now for _, now in pairs)} of {len(pairs)}" if pairs else "not looked at"
+        lines.append(f"| {seed} | {count} | {first}, {_percent(first, count)} | {now} | {told.get(seed, '')} |\n")
+    return "".join(lines)
 
 
 def _percent(killed: int, count: int) -> str:
@@ -275,7 +275,7 @@ where one showed a missing test it got one, where it changes nothing that could 
 a sample's score is *not* an estimate any more: **{caught} of {count} are killed now, {share} %**, {late} of them by the
 time limit.
 
-| sample (seed) | mutants | killed at first | killed now | |
+| sample (seed) | mutants | killed at first | killed now, of those whose code is still there | |
 | --- | --- | --- | --- | --- |
 {samples}
 `make mutants MUTANTS="--sample 400 --seed 1"` draws another one. A mutant meets some six CPU seconds of tests

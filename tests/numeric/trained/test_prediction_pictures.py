@@ -29,6 +29,7 @@ def close_figures():
 def prediction(y, time=None, algorithm=None):
     flow = random_flow(5, seed=3)
     flow.widths = (40.0, 40.0)
+    flow.K = 0.05 * flow.K  # variances below one
     return predict(flow, y, TRAIN, algorithm or GradientFlow(), time=time)
 
 
