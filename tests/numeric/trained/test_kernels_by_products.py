@@ -132,7 +132,7 @@ def test_at_most_six_inputs_are_named():
 
 
 def test_divergence_is_told_without_warnings():
-    training = FrozenKernelTraining(np.ones((1, 1)), np.ones(1), np.zeros(1))  # beyond infinity: minus itself
+    training = FrozenKernelTraining(np.ones((1, 1)), np.ones(1), np.zeros(1), 0.1)  # beyond infinity: minus itself
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         with pytest.raises(NumericError, match="diverges at eta = 1e\\+200"):
