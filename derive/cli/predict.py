@@ -14,7 +14,17 @@ from derive.cli.parameters import ACTIVATION, DEPTH, OUTPUT_FILE
 if TYPE_CHECKING:
     from rich.table import Table
 
-ALGORITHMS = ("flow", "descent", "schedule", "stochastic", "momentum", "nesterov", "newton", "two-step")
+ALGORITHMS = (
+    "flow",
+    "descent",
+    "schedule",
+    "stochastic",
+    "momentum",
+    "nesterov",
+    "preconditioned",
+    "newton",
+    "two-step",
+)
 LOSSES = ("mse", "cross-entropy")
 SHORT = {"H1": "H1", "NTK variance": "ΔNTK", "dNTK": "dNTK", "ddNTK-I": "ddI", "ddNTK-II": "ddII"}
 
@@ -54,9 +64,10 @@ class PredictCommand(click.Command):
 @click.option(
     "--batches", help='Batches of stochastic descent: rows of DATA from 0, e.g. "0,1;2;0,2", again and again.'
 )
+@click.option("--kappa", help='Newton tensor of preconditioned descent, in the eigenvalue of the NTK, e.g. "1 + h^2".')
 @click.option("--time", help="Steps (or time of the flow) after which training stops; several with commas.")
 @click.option(
-    "--ridge", default=0.0, show_default=True, help="Penalty (ridge/2)|θ - θ_0|²; with --infinite or --method sampled."
+    "--ridge", default=0.0, show_default=True, help="Penalty (ridge/2)|θ - θ_0|²; sampled: at the end of training."
 )
 @click.option("--rcond", type=float, help="Leave modes below rcond x the largest eigenvalue untrained.")
 @click.option("--infinite", is_flag=True, help="Infinite width only: no 1/n corrections, any activation, large data.")
@@ -100,6 +111,7 @@ def command(
     eta: str | None,
     momentum: float,
     batches: str | None,
+    kappa: str | None,
     time: str | None,
     ridge: float,
     rcond: float | None,
@@ -135,6 +147,7 @@ def command(
         eta=eta,
         momentum=momentum,
         batches=batches,
+        kappa=kappa,
         time=time,
         ridge=ridge,
         rcond=rcond,

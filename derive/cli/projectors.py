@@ -19,6 +19,7 @@ WITH_MODES = tuple(name for name in ALGORITHMS if name != "stochastic")
 @click.option("--eta", help="Learning rate; for a schedule several, separated by commas, of which the last stays.")
 @click.option("--eigenvalues", default="1", show_default=True, help="Of the training NTK, separated by commas.")
 @click.option("--momentum", default=0.9, show_default=True)
+@click.option("--kappa", help='Newton tensor of preconditioned descent, in the eigenvalue of the NTK, e.g. "1 + h^2".')
 @click.option("--time", type=float, help="Steps (or time of the flow) after which training stops.")
 @click.option("--plot", type=OUTPUT_FILE, help="Draw the projectors against the eigenvalue into a PNG file.")
 @click.option("--json", "as_json", is_flag=True, help="As JSON.")
@@ -27,6 +28,7 @@ def command(
     eta: str | None,
     eigenvalues: str,
     momentum: float,
+    kappa: str | None,
     time: float | None,
     plot: Path | None,
     as_json: bool,
@@ -42,6 +44,7 @@ def command(
         eta=eta,
         eigenvalues=eigenvalues,
         momentum=momentum,
+        kappa=kappa,
         time=time,
         plot=None if plot is None else str(plot),
     )

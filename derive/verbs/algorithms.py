@@ -77,6 +77,7 @@ def projectors(
     eta: float | str | Iterable[float] | None = None,
     eigenvalues: str | Iterable[float] = "1",
     momentum: float = 0.9,
+    kappa: str | None = None,
     time: float | None = None,
     plot: str | Path | None = None,
 ) -> ProjectorTable:
@@ -97,9 +98,9 @@ def projectors(
     from numeric.trained.projectors import Projectors
     from numeric.trained.signals import check_time
 
-    rule = make_algorithm(algorithm, eta, momentum)
-    if rule.masks(len(h)) is not None:
+    if algorithm == "stochastic":
         raise DeriveError("A schedule of batches mixes the modes: it has no projectors of them.")
+    rule = make_algorithm(algorithm, eta, momentum, kappa=kappa)
     when = check_time(rule, time)
     if when is None:
         rule.check(np.array(h))

@@ -18,13 +18,24 @@ from derive.layout import Block, Text
 from derive.lists import whole_numbers
 from derive.results import TableResult, table_of
 from derive.verbs.classes import ClassTable, check_classes, predict_classes
+from derive.verbs.metric import metric
 from derive.verbs.tables import load_data
 from effective_theory.files import check_file, write_file
 
 if TYPE_CHECKING:
     from numeric.trained import Algorithm, Prediction
 
-ALGORITHMS = ("flow", "descent", "schedule", "stochastic", "momentum", "nesterov", "newton", "two-step")
+ALGORITHMS = (
+    "flow",
+    "descent",
+    "schedule",
+    "stochastic",
+    "momentum",
+    "nesterov",
+    "preconditioned",
+    "newton",
+    "two-step",
+)
 LOSSES = ("mse", "cross-entropy")
 TOLERANCE = 1e-8
 """Of the four-point brackets, relative: far below what the next order in 1/n changes."""
@@ -117,6 +128,7 @@ def predict(
     eta: float | str | Iterable[float] | None = None,
     momentum: float = 0.9,
     batches: str | Iterable[Iterable[int]] | None = None,
+    kappa: str | None = None,
     time: float | str | Iterable[float] | None = None,
     rcond: float | None = None,
     ridge: float = 0.0,
@@ -142,8 +154,8 @@ def predict(
 
     `method="sampled"` estimates the 1/n corrections with standard errors in memory N², until `relative_error` of the
     correction or `seconds` are reached; "exact" forms the tensors, memory N⁴; "auto" is exact where they fit into
-    `memory` (in GB) and samples where they do not. A `ridge` is for sampled corrections (and infinite width); with
-    sampling `covariance` gives the variances. `checkpoint` is a file from which a sampled run goes on.
+    `memory` (in GB) and samples where they do not. With sampling, `covariance` gives the variances, and a `ridge` is
+    for the end of training. `checkpoint` is a file from which a sampled run goes on.
     """
     targets = (target,) if isinstance(target, str) else tuple(target)
     activation = named(activation)
@@ -161,10 +173,6 @@ def predict(
         )
     if loss and not classes and read.test_targets is None:
         raise DeriveError(f"{test} lacks the column {targets[0]!r}: the loss needs the targets of the test inputs.")
-    if ridge and not infinite and method == "exact":
-        raise DeriveError(
-            "The tensors' corrections of order 1/n have no ridge: give --infinite or --method sampled with it."
-        )
     if infinite and (covariance or ntk):
         raise DeriveError("The covariance to order 1/n and the NTK's change are of finite width: leave out --infinite.")
     if method not in METHODS:
@@ -176,14 +184,14 @@ def predict(
     import numeric
     from numeric.evaluation.flow import fits
 
-    many = ridge > 0 or not fits(activation, len(read.inputs), depth, 1e9 * memory)
+    many = not fits(activation, len(read.inputs), depth, 1e9 * memory)
     sampled = not infinite and not classes and (method == "sampled" or (method == "auto" and many))
     if sampled and (ntk or loss):
         raise DeriveError(
             "The loss and the NTK's change to order 1/n are exact only: add --method exact, or leave them out."
         )
 
-    rule = make_algorithm(algorithm, eta, momentum, batches)
+    rule = make_algorithm(algorithm, eta, momentum, batches, kappa)
     times = None if time is None else decimals(time, "--time")
     if times is not None and len(times) > 1 and loss:
         raise DeriveError("The loss is for one time: give --time one number.")
@@ -312,13 +320,16 @@ def make_algorithm(
     eta: float | str | Iterable[float] | None,
     momentum: float,
     batches: str | Iterable[Iterable[int]] | None = None,
+    kappa: str | None = None,
 ) -> Algorithm:
-    """The algorithm object of a name; a schedule has several rates, "0.3,0.1", and batches are "0,1;2;0,2"."""
+    """The algorithm object of a name; a schedule has several rates, "0.3,0.1", batches are "0,1;2;0,2", and `kappa` is
+    the Newton tensor of "preconditioned" as a function of the training NTK's eigenvalue, "1 + h^2"."""
     from numeric.trained import (
         GradientDescent,
         GradientFlow,
         Momentum,
         Newton,
+        Preconditioned,
         Schedule,
         StochasticDescent,
         TwoStep,
@@ -340,6 +351,10 @@ def make_algorithm(
             raise DeriveError('--algorithm stochastic needs --batches, e.g. "0,1;2;0,2" (rows of the data from 0).')
         groups = batches.split(";") if isinstance(batches, str) else batches
         return StochasticDescent(rates[0], [whole_numbers(group, "--batches", least=0) for group in groups])
+    if name == "preconditioned":
+        if kappa is None:
+            raise DeriveError('--algorithm preconditioned needs --kappa, e.g. "1 + h^2" (h: eigenvalues of the NTK).')
+        return Preconditioned(rates[0], metric(kappa))
     if name == "descent":
         return GradientDescent(rates[0])
     return Momentum(rates[0], momentum, nesterov=name == "nesterov")

@@ -128,11 +128,19 @@ class _Differentials:
                 return jnp.zeros((place.positions, place.outputs), a.dtype)
             n = where[place.key]
             grams = jnp.einsum("npk,qk->npq", along.inputs[n], a)
-            weight = place.scale**2 * jnp.ravel(rates[place.leaf])[0]
-            return weight * jnp.einsum("npq,nipo,in->qo", grams, along.signals[n], eps)
+            weighted = place.scale**2 * jnp.ravel(rates[place.leaf])[0] * grams + self._of_bias(place, rates)
+            return jnp.einsum("npq,nipo,in->qo", weighted, along.signals[n], eps)
 
         z, seen = self.structure.run(every, x, added, move)
         return z.reshape(self.route.outputs), seen
+
+    def _of_bias(self, place: Place, rates: Sequence[Array]) -> Array:
+        """What the bias that shares a place adds to a product of the place's inputs: its gradient is c times the
+        signal, and moving it moves the signal's y by c times as much; 0 without such a bias."""
+        if place.key not in self.route.biases:
+            return jnp.zeros((), rates[place.leaf].dtype)
+        leaf, factor = self.route.biases[place.key]
+        return factor**2 * jnp.ravel(rates[leaf])[0]
 
     def _moved(self, leaves: Sequence[Array], rates: Sequence[Array], along: Features, eps: Array) -> list[Array]:
         """All leaves, those without a place moved along the gradients."""
@@ -177,6 +185,8 @@ class _Differentials:
             left = jnp.concatenate([jnp.broadcast_to(a[:, None], da.shape), da], axis=2)
             right = jnp.concatenate([ds, jnp.broadcast_to(s[:, :, None], ds.shape)], axis=3)
             total = total + weight * _inner(left, right)
+            if place.key in self.route.biases:
+                total = total + self._of_bias(place, rates) * jnp.einsum("niupo,mjwpo->niumjw", ds, ds)
         for k, dg in zip(self.route.others, found.gradients):
             own = jnp.moveaxis(dg.reshape(N, O, -1, O * N), -1, 2)  # (N, O, v, size)
             scaled = own * jnp.broadcast_to(rates[k], self.route.shapes[k]).reshape(1, 1, 1, -1)

@@ -15,7 +15,7 @@ import jax
 import numpy as np
 
 from numeric.errors import NumericError
-from numeric.given import finite
+from numeric.given import finite, whole
 from numeric.trained.modes import TrainingModes
 
 Vector: TypeAlias = "float | np.ndarray | jax.Array"
@@ -46,6 +46,8 @@ class Algorithm(ABC):
     memory_size: int = 0
     stages: int = 0
     continuous: bool = False
+    ridge: float = 0.0
+    """Of a penalty on the displacement, which then does not end where the errors vanish (`Penalized`)."""
     own_ntk: bool = False
     """Whether the Newton tensor is made of each network's own NTK, so that its fluctuation is gone after one step."""
 
@@ -100,10 +102,11 @@ class Algorithm(ABC):
         modes = np.linalg.eigvals(generator)
         stable = (modes.real > 0) if self.continuous else (np.abs(1 - modes) < 1)
         if not stable.all():
-            worst = float(np.max(h[~stable.all(axis=-1)]))
+            worst, fastest = float(np.max(h[~stable.all(axis=-1)])), float(np.max(h * self.precondition(h)))
+            advice = f"so take a learning rate below {2 / fastest:.6g}" if fastest > 0 else "whatever the learning rate"
             raise DivergentTraining(
                 f"{self} does not converge on a mode with NTK eigenvalue {worst:.6g}; "
-                f"the largest eigenvalue is {float(np.max(h)):.6g}, so take a learning rate below {2 / np.max(h):.6g}."
+                f"the largest eigenvalue is {float(np.max(h)):.6g}, {advice}."
             )
 
 
@@ -178,6 +181,8 @@ class Schedule(Algorithm):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "etas", tuple(finite(rate, "A learning rate") for rate in self.etas))
+        if not self.etas:
+            raise NumericError("A schedule has at least one learning rate.")
 
     @property
     def stages(self) -> int:  # type: ignore[override]
@@ -197,11 +202,14 @@ class Preconditioned(Algorithm):
     eta: float
     kappa: Callable[[np.ndarray], np.ndarray]
 
+    def __post_init__(self) -> None:
+        finite(self.eta, "The learning rate", above=0)
+
     def update(self, memory: Memory, gradient: Vector, step: int) -> tuple[Memory, Vector]:
         return (), self.eta * gradient
 
     def precondition(self, h: np.ndarray) -> np.ndarray:
-        return self.kappa(h)
+        return np.broadcast_to(np.asarray(self.kappa(h), dtype=float), np.shape(h))
 
 
 @dataclass(frozen=True)
@@ -215,7 +223,8 @@ class StochasticDescent(Algorithm):
     batches: Sequence[Sequence[int]]
 
     def __post_init__(self) -> None:
-        batches = tuple(tuple(int(k) for k in batch) for batch in self.batches)
+        finite(self.eta, "The learning rate", above=0)
+        batches = tuple(tuple(whole(k, "A position in a batch") for k in batch) for batch in self.batches)
         if not batches or not all(batches):
             raise NumericError("A schedule of batches holds at least one batch, and each batch at least one sample.")
         object.__setattr__(self, "batches", batches)

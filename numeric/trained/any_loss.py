@@ -310,6 +310,10 @@ def _until(
     raise DivergentTraining(f"{algorithm} has not ended after {LONGEST} steps: give a time, or a larger learning rate.")
 
 
+def diverges() -> DivergentTraining:
+    return DivergentTraining("Training leaves the range of floating-point numbers: take a smaller rate.")
+
+
 class _Averages:
     """Sums over initial outputs, part by part."""
 
@@ -318,7 +322,16 @@ class _Averages:
         self.values: dict[str, dict[str, list[np.ndarray]]] = {}
 
     def add(self, name: str, part: str, values: np.ndarray) -> None:
+        if not np.isfinite(values).all():
+            raise diverges()
         self.values.setdefault(name, {}).setdefault(part, []).append(values)
+
+    def _mean(self, *parts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        with np.errstate(over="ignore", invalid="ignore"):  # told here
+            mean, error = self.starts.mean(np.sum(parts, axis=0))
+        if not (np.isfinite(mean) & np.isfinite(error)).all():
+            raise diverges()
+        return mean, error
 
     def prediction(self, width: float, test: tuple[int, ...], steps: float, notes: tuple[str, ...]) -> LossPrediction:
         infinite: Values = {}
@@ -329,14 +342,11 @@ class _Averages:
         part_errors: dict[str, Values] = {}
         for name, kinds in self.values.items():
             arrays = {part: np.concatenate(chunks) for part, chunks in kinds.items()}
-            infinite[name], infinite_errors[name] = self.starts.mean(arrays.pop("infinite"))
-            found = {part: self.starts.mean(x) for part, x in arrays.items()}
+            infinite[name], infinite_errors[name] = self._mean(arrays.pop("infinite"))
+            found = {part: self._mean(x) for part, x in arrays.items()}
             parts[name] = {part: mean for part, (mean, _) in found.items()}
             part_errors[name] = {part: error for part, (_, error) in found.items()}
-            coefficients[name], coefficient_errors[name] = self.starts.mean(np.sum(list(arrays.values()), axis=0))
-        for name, x in coefficients.items():
-            if not np.isfinite(x).all() or not np.isfinite(infinite[name]).all():
-                raise DivergentTraining("Training leaves the range of floating-point numbers: take a smaller rate.")
+            coefficients[name], coefficient_errors[name] = self._mean(*arrays.values())
         for name, leading in infinite.items():
             size = float(np.abs(leading).max(initial=0.0))
             share = float(np.abs(coefficients[name]).max(initial=0.0)) / width / size if size > 0 else 0.0

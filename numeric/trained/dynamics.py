@@ -14,8 +14,10 @@ from functools import cached_property
 
 import numpy as np
 
+from numeric.errors import NumericError
 from numeric.generated.training import WEIGHTS, dntk_change, ntk_change, output_change, stripped_change
 from numeric.trained.algorithms import Algorithm
+from numeric.trained.batched import BatchedNetwork
 from numeric.trained.modes import TrainingModes, modes_of, training_modes
 from numeric.trained.projectors import Projectors
 from numeric.trained.signals import Signal
@@ -81,7 +83,8 @@ class TrainingDynamics:
     @cached_property
     def _modes(self) -> TrainingModes:
         modes = training_modes(self.mean_ntk, self.train)
-        self.algorithm.check(modes.h)
+        if self._batches is None:
+            self.algorithm.check(modes.h)
         return modes
 
     @cached_property
@@ -95,7 +98,17 @@ class TrainingDynamics:
         """The initial training errors z - y in the modes: (n_L, M)."""
         return (self.network.z[:, list(self.train)] - np.asarray(self.y).T) @ self._modes.U
 
+    @cached_property
+    def _batches(self) -> BatchedNetwork | None:
+        """The network step by step, where the steps see batches."""
+        if self.algorithm.masks(len(self.train)) is None:
+            return None
+        return BatchedNetwork(self.network, self.mean_ntk, np.asarray(self.y), tuple(self.train), self.algorithm)
+
     def projectors(self, t: float | None = None) -> Projectors:
+        """Those of the algorithm in the modes of the mean NTK; a schedule of batches mixes modes and has none."""
+        if self._batches is not None:
+            raise NumericError("A schedule of batches mixes the modes of the NTK: it has no projectors of them.")
         return Projectors(self.algorithm, self._modes.h, t)
 
     def free(self, t: float | None = None) -> np.ndarray:
@@ -104,7 +117,10 @@ class TrainingDynamics:
         H = self.network.H.transpose(0, 2, 1, 3)[:, :, :, train]
         block = H[:, train].reshape(outputs * len(train), -1)
         errors = (self.network.z[:, train] - np.asarray(self.y).T).reshape(-1)
-        piled = np.linalg.solve(block, errors) if t is None else self._piled_up(block, errors).at(t)
+        if self._batches is not None:
+            return np.asarray(self._batches.frozen(t, self.network.H))
+        ridge = self.algorithm.ridge * np.eye(len(block))
+        piled = np.linalg.solve(block + ridge, errors) if t is None else self._piled_up(block, errors).at(t)
         return self.network.z - H.reshape(*H.shape[:2], -1) @ piled
 
     def _piled_up(self, block: np.ndarray, errors: np.ndarray) -> Signal:
@@ -152,6 +168,8 @@ class TrainingDynamics:
 
     def interacting(self, t: float | None = None) -> np.ndarray:
         """(infinity.130), (infinity.124): the differentials' share of the outputs, training's answer included."""
+        if self._batches is not None:
+            return np.asarray(self._batches.first_order(t).z)
         if t is None:
             return self._residual(self.force())
         Z, at_training = self.projectors(t), self._on_modes
@@ -176,6 +194,8 @@ class TrainingDynamics:
 
     def ntk_change(self, t: float | None = None) -> np.ndarray:
         """The interaction NTK (infinity.117), [i1,i2,δ1,δ2]."""
+        if self._batches is not None:
+            return np.asarray(self._batches.first_order(t).H)
         return ntk_change(self._tensors, self.projectors(t), self.errors)
 
     def ntk(self, t: float | None = None) -> np.ndarray:
@@ -184,6 +204,8 @@ class TrainingDynamics:
 
     def dntk(self, t: float | None = None) -> np.ndarray:
         """The dynamical dNTK (infinity.102)."""
+        if self._batches is not None:
+            return np.asarray(self._batches.first_order(t).dH)
         return self.network.dH + dntk_change(self._tensors, self.projectors(t), self.errors)
 
     def trained_ntk(self) -> np.ndarray:
@@ -191,12 +213,15 @@ class TrainingDynamics:
 
         It is unique only up to terms that do not see the errors; here the last error of each term is stripped.
         """
+        if self.algorithm.ridge:
+            raise NumericError("With a ridge a network does not end on its targets, and has no trained NTK.")
         change = stripped_change(self._tensors, self.projectors(), self.errors)
         return self.network.H[..., list(self.train)] - change * self._modes.h @ self._modes.U.T
 
     def _residual(self, x: np.ndarray) -> np.ndarray:
         train = list(self.train)
-        return x - x[:, train] @ (self.mean_ntk[:, train] @ self._modes.inverse).T
+        answers = self._modes.function(1 / (self._modes.h + self.algorithm.ridge))
+        return x - x[:, train] @ (self.mean_ntk[:, train] @ answers).T
 
 
 @dataclass(frozen=True)

@@ -148,7 +148,9 @@ class FiniteWidth:
     @cached_property
     def evolution(self) -> np.ndarray:
         """How the initial outputs on all inputs move at infinite width, (N, N): 1 - Θ p."""
-        return self.kernel.evolution(self.projectors.algorithm, self.projectors.t)
+        moved = np.eye(len(self.kernel.theta))
+        moved[:, self.kernel.train] -= self.kernel.response(self.projectors.p)
+        return moved
 
     def covariance(self) -> np.ndarray:
         """n × (covariance - infinite-width covariance) on all inputs, at one time: (n_L, n_L, N, N)."""

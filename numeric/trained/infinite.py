@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 from numeric.errors import NumericError
 from numeric.trained.algorithms import Algorithm
 from numeric.trained.modes import SingularKernel, TrainingModes, equal_inputs, training_modes
+from numeric.trained.penalized import no_ridge
 from numeric.trained.signals import Times, position_signal
 
 
@@ -49,15 +50,17 @@ class KernelPrediction:
         return x - np.tensordot(self.leap, x[list(self.train)], axes=1)
 
     def _map(self, algorithm: Algorithm | None, t: Times | None, inputs: Sequence[int] | None = None) -> np.ndarray:
-        if self.ridge and algorithm is not None and (algorithm.preconditions or self._batches(algorithm)):
-            raise NumericError(f"{algorithm} has no ridge here: take gradient flow, descent, momentum or a schedule.")
+        if self.ridge and algorithm is not None and algorithm.preconditions:
+            raise no_ridge(algorithm)
+        if t is None and self.ridge and algorithm is not None and self._batches(algorithm):
+            raise NumericError("With a ridge a schedule of batches goes round and round: give a time.")
         if t is None:
             return self.response(1 / self.modes.h, inputs)
         if algorithm is None:
             raise NumericError("A prediction at a time t needs the algorithm that gets there.")
         if self._batches(algorithm):
             rows = self.theta[:, self.train] if inputs is None else self.theta[np.ix_(inputs, self.train)]
-            return rows @ _batch_positions(algorithm, self.theta[np.ix_(self.train, self.train)], t)
+            return rows @ _batch_positions(algorithm, self.theta[np.ix_(self.train, self.train)], t, self.ridge)
         return self.response(position_signal(algorithm, self.modes.h).at(t), inputs)
 
     def _batches(self, algorithm: Algorithm) -> bool:
@@ -94,7 +97,7 @@ class KernelPrediction:
         return z - self._map(algorithm, t) @ (z[list(self.train)] - self.y)
 
 
-def _batch_positions(algorithm: Algorithm, H: np.ndarray, t: Times) -> np.ndarray:
+def _batch_positions(algorithm: Algorithm, H: np.ndarray, t: Times, ridge: float) -> np.ndarray:
     """What has piled up of the initial errors of all samples when the steps see batches: (times..., N, N)."""
     masks, position, found = algorithm.masks(len(H)), np.zeros_like(H), {}
     assert masks is not None
@@ -102,8 +105,8 @@ def _batch_positions(algorithm: Algorithm, H: np.ndarray, t: Times) -> np.ndarra
     for step in range(int(wanted.max()) + 1):
         if step in wanted:
             found[step] = position
-        seen = algorithm.rule(step).direct * masks[step % len(masks)]
-        position = position + seen[:, None] * (np.eye(len(H)) - H @ position)
+        rate, seen = algorithm.rule(step).direct, masks[step % len(masks)]
+        position = position + rate * (seen[:, None] * (np.eye(len(H)) - H @ position) - ridge * position)
     stacked = np.stack([found[int(step)] for step in wanted])
     return stacked if np.ndim(t) else stacked[0]
 

@@ -20,9 +20,7 @@ def draw_prediction(p: Prediction, axes: Axes | None = None, output: int = 0, fi
 
     `finite` says whether the order 1/n is drawn (unless given: where the flow holds what it needs).
     """
-    outputs = 1 if p.kernel.y.ndim == 1 else p.kernel.y.shape[1]
-    if not 0 <= output < outputs:
-        raise NumericError(f"There are outputs 0 to {outputs - 1}; {output} is not one of them.")
+    outputs = _outputs(p, output)
     corrected = p.has_finite_width if finite is None else finite
     drawn = axes_or_new(axes, 5.2, 4.0)
     shape = (-1, len(p.test), outputs)
@@ -44,6 +42,14 @@ def draw_prediction(p: Prediction, axes: Axes | None = None, output: int = 0, fi
     return drawn
 
 
+def _outputs(p: Prediction, output: int) -> int:
+    """How many outputs there are; `output` must be one of them."""
+    outputs = 1 if p.kernel.y.ndim == 1 else p.kernel.y.shape[1]
+    if not 0 <= output < outputs:
+        raise NumericError(f"There are outputs 0 to {outputs - 1}; {output} is not one of them.")
+    return outputs
+
+
 def _against_time(
     axes: Axes, times: np.ndarray, infinite: np.ndarray, spread: np.ndarray, mean: np.ndarray | None
 ) -> None:
@@ -58,6 +64,7 @@ def _against_time(
 
 def draw_ntk_change(p: Prediction, axes: Axes | None = None, output: int = 0) -> Axes:
     """Representation learning: E[H(t)] - E[H(0)] of one output on all inputs, or its diagonal against time."""
+    _outputs(p, output)
     drawn = axes_or_new(axes, 5.2, 4.0)
     change = p.ntk_change if p.kernel.y.ndim == 1 else p.ntk_change[..., output, output, :, :]
     if isinstance(p.time, np.ndarray):

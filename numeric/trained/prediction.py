@@ -7,6 +7,7 @@ next order, as `numeric.ensemble` shows on real networks). Each is computed when
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -27,6 +28,7 @@ from numeric.trained.algorithms import Algorithm, GradientFlow
 from numeric.trained.error import FINITE, INFINITE, UnreliablePrediction, checked, prediction_error
 from numeric.trained.finite import FiniteWidth
 from numeric.trained.infinite import KernelPrediction, kernel_prediction
+from numeric.trained.penalized import with_ridge
 from numeric.trained.projectors import Projectors
 from numeric.trained.sampled.prediction import SampledPrediction, sampled_prediction
 from numeric.trained.signals import Times, check_time
@@ -36,6 +38,11 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 METHODS = ("exact", "sampled", "auto")
+
+
+def overflow() -> AbstractContextManager[object]:
+    """Training that diverges is told in a sentence (`stays_finite`), not by NumPy's warnings before it."""
+    return np.errstate(over="ignore", invalid="ignore")
 
 
 @dataclass(frozen=True)
@@ -61,7 +68,7 @@ class Prediction(Tabular):
         The flow's errors (`f.error`) carried through training: see `numeric.trained.error`. It is no bound, and says
         nothing of what the theory leaves out (the next order in 1/n).
         """
-        finite = FINITE if "U" in getattr(self.flow, "names", ()) and not self.kernel.ridge else ()
+        finite = FINITE if "U" in getattr(self.flow, "names", ()) else ()
         return prediction_error(self, (*INFINITE, *finite))
 
     def plain(self, name: str) -> np.ndarray:
@@ -81,10 +88,11 @@ class Prediction(Tabular):
 
         The mean is looked at; the covariance only if it has been asked for.
         """
-        until = "" if self.time is None else f" until {'time' if self.algorithm.continuous else 'step'} {self.time}"
+        times = "" if self.time is None else ", ".join(f"{t:g}" for t in np.ravel(self.time))
+        until = f" until {'time' if self.algorithm.continuous else 'step'} {times}" if times else ""
         penalty = f" and a ridge of {self.kernel.ridge:g}" if self.kernel.ridge else ""
         notes = [f"trained with {self.algorithm}{penalty}{until}"]
-        if self.flow.widths[-1] is not None and not self.kernel.ridge:
+        if self.flow.widths[-1] is not None:
             notes.append(f"finite width: first order in 1/n, n = {self.width:g}")
         if self.kernel.modes.dropped:
             notes.append(f"{self.kernel.modes.dropped} modes of the training NTK were left untrained (rcond)")
@@ -107,18 +115,24 @@ class Prediction(Tabular):
     def mean_infinite(self) -> Means:
         """(10.40) on the test inputs."""
         self._check()
-        return stays_finite(self.kernel.mean(self.algorithm, self.time, inputs=self.test), "The mean prediction")
+        with overflow():
+            return stays_finite(self.kernel.mean(self.algorithm, self.time, inputs=self.test), "The mean prediction")
 
     @cached_property
     def covariance_infinite(self) -> Covariance:
         """(10.41) on the test inputs."""
         self._check()
-        return stays_finite(self.kernel.covariance(self.algorithm, self.time, inputs=self.test), "The covariance")
+        with overflow():
+            return stays_finite(self.kernel.covariance(self.algorithm, self.time, inputs=self.test), "The covariance")
 
     def _check(self) -> None:
         """Training that does not converge has no end to predict, at infinite width as well."""
-        if self.time is None and self.algorithm.masks(len(self.kernel.train)) is None:
+        if self.time is None and not self._batches:
             self.algorithm.check(self.kernel.modes.h)
+
+    @property
+    def _batches(self) -> bool:
+        return self.algorithm.masks(len(self.kernel.train)) is not None
 
     @cached_property
     def finite(self) -> FiniteWidth | StepwiseFinite:
@@ -126,21 +140,16 @@ class Prediction(Tabular):
         return self._at(self.time)
 
     def _at(self, t: Times | None) -> FiniteWidth | StepwiseFinite:
-        if self.kernel.ridge:
-            raise NumericError(
-                "The corrections of order 1/n are derived without a ridge: ask for mean_infinite and "
-                "covariance_infinite, or leave the ridge out."
-            )
-        if self.algorithm.masks(len(self.kernel.train)) is not None:
-            if isinstance(t, np.ndarray):
-                raise NumericError("At finite width ask for the times of a schedule of batches one by one.")
+        if self._batches:
             return StepwiseFinite(self.flow, self.kernel, self.algorithm, t)
         self._check()
-        return FiniteWidth(self.flow, self.kernel, Projectors(self.algorithm, self.kernel.modes.h, t))
+        ridge = self.kernel.ridge  # part of the kernel's h; in the projectors it is part of the algorithm
+        rule, h = with_ridge(self.algorithm, ridge), self.kernel.modes.h - ridge
+        return FiniteWidth(self.flow, self.kernel, Projectors(rule, h, t))
 
     def _each(self, ask: Callable[[FiniteWidth | StepwiseFinite], np.ndarray]) -> np.ndarray:
         """An answer at the time, or at each of several."""
-        if isinstance(self.time, np.ndarray):
+        if isinstance(self.time, np.ndarray) and not self._batches:
             return np.stack([ask(self._at(float(t))) for t in self.time])
         return ask(self.finite)
 
@@ -148,7 +157,9 @@ class Prediction(Tabular):
     def parts(self) -> dict[str, Means]:
         """The mean by origin: the infinite-width kernel prediction and the five corrections of order 1/n."""
         parts = {"NTK": self.mean_infinite}
-        for name, value in self.finite.mean_parts.items():
+        with overflow():
+            corrections = self.finite.mean_parts
+        for name, value in corrections.items():
             own = np.swapaxes(value[..., self.test], -1, -2) / self.width
             parts[name] = stays_finite(own.reshape(self.mean_infinite.shape), f"The correction {name}")
         return {name: parts[name] for name in PARTS}
@@ -182,7 +193,8 @@ class Prediction(Tabular):
 
     def _covariance(self) -> np.ndarray:
         outputs = self.finite.outputs
-        correction = self._each(lambda finite: finite.covariance()[:, :, self.test][..., self.test]) / self.width
+        with overflow():
+            correction = self._each(lambda finite: finite.covariance()[..., self.test, :][..., self.test]) / self.width
         infinite = self.covariance_infinite[..., None, None, :, :]
         total = np.eye(outputs)[:, :, None, None] * infinite + correction
         return stays_finite(total[..., 0, 0, :, :] if self.kernel.y.ndim == 1 else total, "The covariance")
@@ -196,14 +208,14 @@ class Prediction(Tabular):
         return self._ntk(lambda finite: np.sum(list(finite.ntk_change().values()), axis=0))
 
     def _ntk(self, ask: Callable[[FiniteWidth | StepwiseFinite], np.ndarray]) -> np.ndarray:
-        change = self._each(ask) / self.width
+        with overflow():
+            change = stays_finite(self._each(ask) / self.width, "The NTK's change")
         return change[..., 0, 0, :, :] if self.kernel.y.ndim == 1 else change
 
     @property
     def has_finite_width(self) -> bool:
-        """Whether the order 1/n can be had: a width, all tensors in the flow, no ridge."""
-        known = self.flow.widths[-1] is not None and not {"R", "S", "T", "U"} - set(self.flow.names)
-        return known and not self.kernel.ridge
+        """Whether the order 1/n can be had: a width, all tensors in the flow."""
+        return self.flow.widths[-1] is not None and not {"R", "S", "T", "U"} - set(self.flow.names)
 
     def plot(self, axes: Axes | None = None, output: int = 0, finite: bool | None = None) -> Axes:
         """Means with the ensemble's spread on the test inputs, or against the times, on Matplotlib axes."""
@@ -317,7 +329,7 @@ def predict(
     their order. Without `algorithm`, gradient flow. A singular training NTK raises `SingularKernel`; `rcond` (a
     number like 1e-10) leaves modes below rcond times the largest eigenvalue untrained instead. A `ridge` adds the
     penalty `(ridge/2) |θ - θ_0|²` to the loss, the norm with the inverse learning rates: kernel ridge regression at
-    infinite width; the order 1/n with a ridge is sampled, at the end of training.
+    infinite width. Algorithms with a Newton tensor have none; sampled, it is for the end of training.
 
     >>> from numeric import flow
     >>> f = flow("tanh", [[1.0, 0.2], [-0.3, 0.9], [0.5, 0.5]], depth=2)  # infinite width
@@ -335,7 +347,7 @@ def predict(
     if method not in METHODS:
         raise NumericError(f"method is one of {', '.join(METHODS)}, not {method!r}.")
     known = not {"R", "S", "T", "U"} - set(getattr(flow, "names", ()))
-    sampled = method == "sampled" or (method == "auto" and (not known or ridge > 0))
+    sampled = method == "sampled" or (method == "auto" and not known)
     given = {
         "relative_error": relative_error,
         "seconds": seconds,
@@ -353,6 +365,8 @@ def predict(
     chosen = set(kernel.train)
     test = tuple(k for k in range(len(kernel.theta)) if k not in chosen)
     algorithm = algorithm or GradientFlow()
+    if algorithm.ridge:
+        raise NumericError(f"Here a ridge is an argument: predict(..., ridge={algorithm.ridge:g}).")
     if sampled:
         return sampled_prediction(flow, kernel, algorithm, test, check_time(algorithm, time), options)
     return Prediction(flow, kernel, algorithm, test, check_time(algorithm, time), rcond)

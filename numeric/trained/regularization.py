@@ -212,8 +212,9 @@ def _until(
         evolved = exponentials(-time * n[None])[0]
     else:
         evolved = np.eye(len(n))
-        for step in range(int(time)):
-            evolved = evolved - rule.rule(step).direct * n @ evolved
+        with np.errstate(over="ignore", invalid="ignore"):  # told below
+            for step in range(int(time)):
+                evolved = evolved - rule.rule(step).direct * n @ evolved
     if not np.isfinite(evolved).all():
         raise DivergentTraining(f"{rule} diverges with this penalty: take a smaller learning rate.")
     outputs = np.zeros((size, len(n)))  # z is the sum of the q's and the rest

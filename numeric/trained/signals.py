@@ -139,7 +139,7 @@ class Signals:
     def respond(self, mode: np.ndarray, force: Signal) -> Signal:
         """What a mode piles up when a force is added to its output, and its training answers."""
         h = np.asarray(mode, dtype=float)
-        return accumulate(force, h, feedback=True, end=lambda: force.limit() / h)
+        return accumulate(force, h, feedback=True, end=lambda: force.limit() / (h + self.algorithm.ridge))
 
     def product(self, coefficient: float, *factors: Signal) -> Weight:
         return Weight(coefficient, factors)
@@ -159,8 +159,9 @@ def check_time(algorithm: Algorithm, t: ArrayLike | None) -> Times | None:
 
 def error(algorithm: Algorithm, h: np.ndarray) -> Signal:
     """The training error of modes with eigenvalues h at infinite width, starting at 1: u^t for gradient descent."""
-    unit = np.eye(algorithm.memory_size + 1)[0]
-    return Signal(algorithm, unit, unit, lambda step: algorithm.generator(h, step))
+    unit, ridge = np.eye(algorithm.memory_size + 1)[0], algorithm.ridge
+    end = (lambda: ridge / (h + ridge)) if ridge else None  # a penalty keeps it from vanishing
+    return Signal(algorithm, unit, unit, lambda step: algorithm.generator(h, step), end)
 
 
 def times(first: Signal, second: Signal) -> Signal:
@@ -172,9 +173,9 @@ def times(first: Signal, second: Signal) -> Signal:
         n = _kron(a, two) + _kron(one, b)
         return n if first.algorithm.continuous else n - _kron(a, b)
 
-    return Signal(
-        first.algorithm, np.kron(first.initial, second.initial), np.kron(first.readout, second.readout), generator
-    )
+    initial, readout = np.kron(first.initial, second.initial), np.kron(first.readout, second.readout)
+    end = (lambda: first.limit() * second.limit()) if first.algorithm.ridge else None
+    return Signal(first.algorithm, initial, readout, generator, end)
 
 
 def accumulate(
@@ -203,6 +204,11 @@ def accumulate(
             n[..., size:-1, -1] = rule.input * (gain * eigenvalues)[..., None]
             n[..., -1, -1] = rule.direct * gain * eigenvalues
         return n
+
+    if end is None and algorithm.ridge:  # the penalty balances the gradient
+
+        def end() -> np.ndarray:
+            return signal.limit() / algorithm.ridge
 
     initial = np.append(signal.initial, np.zeros(memory + 1))
     return Signal(algorithm, initial, np.eye(size + memory + 1)[-1], generator, end)

@@ -154,13 +154,19 @@ def save(rows: dict[str, dict], about: dict | None = None) -> None:
         new.replace(RESULTS)
 
 
-def try_mutants(chosen: list[Mutant], again: bool, patience: float) -> None:
-    """Try each and store its outcome; those that are stored and whose function is the same are left, unless `again`."""
+def try_mutants(chosen: list[Mutant], again: bool, patience: float, seed: int | None = None) -> None:
+    """Try each and store its outcome; those that are stored and whose function is the same are left, unless `again`.
+
+    `first` has the outcome of each sample (by its seed) that a mutant was drawn with, when it was drawn.
+    """
     from warm import attempt, importers, warm_up
 
     known, new = load()["mutants"], {}
     todo = [m for m in chosen if again or known.get(m.key, {}).get("of") != _functions(m.file)[m.function][2]]
     print(f"{len(chosen)} mutants, {len(todo)} to try", flush=True)
+    if seed is not None:
+        drawn = {m.key: known[m.key] for m in chosen if m not in todo}
+        save({key: row | {"first": {str(seed): row["outcome"]} | row["first"]} for key, row in drawn.items()})
     if not todo:
         return
     warm_up()
@@ -177,9 +183,10 @@ def try_mutants(chosen: list[Mutant], again: bool, patience: float) -> None:
         else:
             outcome, test, used = "survived", "no test reaches it", 0.0
         row = {k: v for k, v in asdict(mutant).items() if k not in ("number", "key")}
+        first = {} if seed is None else {str(seed): outcome}
         new[mutant.key] = row | {
             "outcome": outcome,
-            "first": known.get(mutant.key, {}).get("first", outcome),
+            "first": first | known.get(mutant.key, {}).get("first", {}),
             "test": test,
             "seconds": used,
             "of": _functions(mutant.file)[mutant.function][2],
@@ -209,8 +216,6 @@ def page() -> str:
     rows, reasons = stored["mutants"], tomllib.loads(REASONS.read_text(encoding="utf-8"))
     survivors = {key: row for key, row in rows.items() if row["outcome"] == "survived"}
     caught, late = len(rows) - len(survivors), sum(row["outcome"] == "timeout" for row in rows.values())
-    share = caught / len(rows)
-    first = sum(row.get("first") == "survived" for row in rows.values())
     table = "".join(
         f"| `{row['file']}:{row['line']}` | `{row['function']}` | `{_cell(row['before'])}` | `{_cell(row['after'])}` | "
         f"{reasons[key]} |\n"
@@ -221,27 +226,34 @@ def page() -> str:
         population=len(all_mutants()),
         caught=caught,
         late=late,
-        share=f"{100 * share:.1f}",
-        more=len(rows) + 2,
-        first=first,
-        share_first=f"{100 * (1 - first / len(rows)):.0f}",
-        fresh=_fresh(stored.get("fresh", {})),
+        share=f"{100 * caught / len(rows):.1f}",
+        samples=_samples(stored),
         table=table,
     )
 
 
-def _fresh(rows: dict[str, dict]) -> str:
-    """What a sample says for which no test was written."""
-    if not rows:
-        return ""
-    killed = sum(row["outcome"] != "survived" for row in rows.values())
-    share = killed / len(rows)
-    error = (share * (1 - share) / len(rows)) ** 0.5
-    return (
-        f" A small one, asked for as 60 (seed 1): "
-        f"{killed} of {len(rows)} killed, {100 * share:.0f} ± {100 * error:.0f} %, with few CPU "
-        "seconds of tests a mutant; the survivors were not looked at."
-    )
+def _samples(stored: dict) -> str:
+    """A row for each sample: its score before any test was written for it, and now.
+
+    `drawn` keeps how many a sample had and how many of them were killed at first, whatever becomes of the code.
+    """
+    by_seed = defaultdict(list)
+    for row in stored["mutants"].values():
+        for seed, outcome in row["first"].items():
+            by_seed[seed].append((outcome != "survived", row["outcome"] != "survived"))
+    told, drawn, lines = stored.get("about", {}), stored.get("drawn", {}), []
+    for seed in sorted({*by_seed, *drawn}, key=int):
+        pairs = by_seed.get(seed, [])
+        count, first = drawn.get(seed, (len(pairs), sum(first for first, _ in pairs)))
+        now = f"{sum(now for _, now in pairs)} of {len(pairs)}" if pairs else "not looked at"
+        lines.append(f"| {seed} | {count} | {first}, {_percent(first, count)} | {now} | {told.get(seed, '')} |\n")
+    return "".join(lines)
+
+
+def _percent(killed: int, count: int) -> str:
+    """A share with its standard error."""
+    share = killed / count
+    return f"{100 * share:.1f} ± {100 * (share * (1 - share) / count) ** 0.5:.1f} %"
 
 
 def _cell(text: str) -> str:
@@ -257,15 +269,18 @@ and runs the tests that execute the changed line, quick ones first: at least one
 statements, ...) and what is left out by rule (wording, type hints, cosmetics of drawings, tolerances).
 `numeric/trained/sampled` is left out: its tests judge random estimates by their standard errors.
 
-Of {population} mutants {count} were tried: a random part of a sample of 400 (seed 17, stratified by module) that was
-not finished. **At the first try {first} of them survived**, {share_first} % were killed. Those that showed a missing
-test got one (frozen kernels, regression at its edges, ensembles step by step, the penultimate update, pictures and
-tables of predictions, the generated training theory), and were tried again: **{caught} of {count} are killed now,
-{share} %**, {late} of them by the time limit. Two more that had survived, the tick of a progress bar and the size of a
-figure, fell under the rules only when these were made stricter on the way; with them it would be {caught} of {more}.
+Of {population} mutants {count} were tried, in samples that are stratified by module. The score of a sample **before any
+test was written for it** is an estimate for all mutants, with its standard error. Then its survivors were looked at:
+where one showed a missing test it got one, where it changes nothing that could be seen its reason is below. After that
+a sample's score is *not* an estimate any more: **{caught} of {count} are killed now, {share} %**, {late} of them by the
+time limit.
 
-That number is *not* an estimate for all {population} mutants: tests were written for survivors of this very sample.
-Only a new sample says what share of all of them is killed, `make mutants MUTANTS="--sample 400 --seed 1"`.{fresh}
+| sample (seed) | mutants | killed at first | killed now, of those whose code is still there | |
+| --- | --- | --- | --- | --- |
+{samples}
+`make mutants MUTANTS="--sample 400 --seed 1"` draws another one. A mutant meets some six CPU seconds of tests
+(`--patience` raises this), those that execute its line and cheap ones of the same files, so that a score at first is
+from below: longer tests, which `make verify` runs, kill more.
 
 Changes that once passed all tests (a loss that ignores κ, and others) are tried by name, `tests/mutation/named.py`.
 
@@ -325,7 +340,8 @@ def main() -> None:
     chosen = [m for m in chosen if not any(part in m.file for part in given.without)]
     own, parts = map(int, given.part.split("/"))
     chosen = chosen[own::parts][:: -1 if given.backwards else 1]
-    try_mutants(chosen, again=given.again or given.survivors or bool(given.key), patience=given.patience)
+    again = given.again or given.survivors or bool(given.key)
+    try_mutants(chosen, again, given.patience, given.seed if given.sample else None)
     summary()
 
 

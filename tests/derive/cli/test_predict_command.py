@@ -125,7 +125,7 @@ def test_times_batches_covariance_loss_and_files(tables, tmp_path):
     import csv
 
     from numeric import flow, predict
-    from numeric.trained import Schedule
+    from numeric.trained import Preconditioned, Schedule, StochasticDescent
 
     with_truth = tmp_path / "truth.csv"
     rows = [f"{x[0]},{x[1]},{x[2]},{0.3 * k},{1 - k}" for k, x in enumerate(SETTING["X"][3:])]
@@ -156,6 +156,19 @@ def test_times_batches_covariance_loss_and_files(tables, tmp_path):
     (warning,) = (note for note in answer["notes"] if note.startswith("Warning"))  # 0.0885 becomes 0.1118
     assert "at width 24 the order 1/n of the covariance is 0.26 of" in warning
     batches = ["--algorithm", "stochastic", "--eta", "0.2", "--batches", "0,1;2", "--time", "4"]
+    more = ["--covariance", "--ntk", "--ridge", "0.1", "--json"]
+    answer = json.loads(run([*arguments, *batches[:-1], "0,4", "--width", "200", *more]).output)
+    rule = StochasticDescent(0.2, [[0, 1], [2]])
+    f = flow("tanh", SETTING["X"], 3, 200, 0.1, 1.5, 0.2, 1.0, tolerance=1e-8)
+    expected = predict(f, SETTING["y"], [0, 1, 2], rule, time=[0, 4], ridge=0.1)
+    for name in ("mean", "covariance", "ntk_change"):
+        assert np.abs(np.array(answer[name]) - getattr(expected, name)).max() < 1e-12, name
+    own = ["--algorithm", "preconditioned", "--eta", "0.1", "--kappa", "1 + h^2", "--time", "3", "--json"]
+    answer = json.loads(run([*arguments, *own, "--width", "200"]).output)
+    rule = Preconditioned(0.1, lambda h: 1 + h * h)
+    expected = predict(f, SETTING["y"], [0, 1, 2], rule, time=3)
+    assert np.abs(np.array(answer["mean"]) - expected.mean).max() < 1e-12
+    assert any("kappa=1 + h^2) until step 3" in note for note in answer["notes"])
     shown = run([*arguments, *batches, "--width", "1"])
     assert "time" in shown.output and "StochasticDescent" in shown.output
     assert "Warning: at width 1 the order 1/n of the mean is" in shown.output
@@ -173,8 +186,12 @@ def test_times_batches_covariance_loss_and_files(tables, tmp_path):
         (["--infinite", "--covariance"], "leave out --infinite"),
         (["--memory", "0"], "positive number of gigabytes"),
         (["--ridge", "1", "--loss"], "lacks the column"),
-        (["--ridge", "1", "--ntk"], "exact only"),
-        (["--ridge", "1", "--method", "exact"], "have no ridge"),
+        (["--method", "sampled", "--ntk"], "exact only"),
+        (["--ridge", "1", "--algorithm", "newton"], "has no ridge"),
+        (["--algorithm", "preconditioned", "--eta", "0.1"], "needs --kappa"),
+        (["--algorithm", "preconditioned", "--eta", "0.1", "--kappa", "z"], "formula in h"),
+        (["--algorithm", "preconditioned", "--eta", "0.1", "--kappa", "1 - 100*h"], "not positive on the eigenvalues"),
+        (["--algorithm", "preconditioned", "--eta", "0.1", "--kappa", "h.real"], "not allowed"),
     ],
 )
 def test_wrong_options_get_one_sentence(tables, options, message):
@@ -195,9 +212,21 @@ def test_a_file_after_loss_is_no_loss(tables):
 
 @pytest.mark.parametrize("more", [[], pytest.param(["--covariance"], marks=pytest.mark.slow)])
 def test_sampled_corrections_of_a_table(tables, tmp_path, more):
-    """End to end: standard errors in JSON and CSV, the error asked for in the notes; with a ridge auto samples."""
+    """End to end: standard errors in JSON and CSV, the error asked for in the notes."""
     checkpoint, table = tmp_path / "run.npz", tmp_path / "out.csv"
-    options = [*OPTIONS, "--depth", "2", "--width", "24", "--ridge", "0.5", "--relative-error", "0.9"]
+    options = [
+        *OPTIONS,
+        "--depth",
+        "2",
+        "--width",
+        "24",
+        "--ridge",
+        "0.5",
+        "--relative-error",
+        "0.9",
+        "--method",
+        "sampled",
+    ]
     files = ["--checkpoint", str(checkpoint), "-o", str(table), "--json"]
     answer = json.loads(run([*tables, "--target", "u", "--target", "v", *options, *files, *more]).stdout)
     parts = {"NTK", "H1", "NTK variance", "dNTK", "ddNTK-I", "ddNTK-II"}

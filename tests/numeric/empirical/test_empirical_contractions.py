@@ -20,6 +20,12 @@ def mlp(params, x):
     return jnp.sin(hidden @ params["V"].T + hidden[:, :1])
 
 
+def biased(params, x):
+    """Columns are inputs, every layer has a bias, one of them and its layer are multiplied by numbers."""
+    hidden = jnp.tanh(2.0 * (params["W"] @ x.T) + 0.7 * params["b"][:, None])
+    return (params["V"] @ hidden + params["c"][:, None]).T
+
+
 def shared(params, x):
     """One matrix used twice, and a scalar output."""
     return jnp.tanh(jnp.tanh(x @ params["W"]) @ params["W"]) @ params["v"]
@@ -47,6 +53,7 @@ def draw(shapes, seed):
 
 MODELS = {
     "mlp": (mlp, {"W": (3, 2), "b": (3,), "V": (2, 3)}),
+    "biased": (biased, {"W": (3, 2), "b": (3,), "V": (2, 3), "c": (2,)}),
     "shared": (shared, {"W": (2, 2), "v": (2,)}),
     "convolution": (convolution, {"k": (3,), "out": (2, 2)}),
 }
@@ -96,7 +103,7 @@ def test_contractions_against_explicit_derivatives(name):
         np.testing.assert_allclose(value, reference, rtol=0, atol=1e-12 * max(scale, 1.0))
 
 
-@pytest.mark.parametrize("name", ["mlp", "shared", "filters"])
+@pytest.mark.parametrize("name", ["mlp", "biased", "shared", "filters"])
 def test_layers_with_one_rate_never_form_their_gradients(name):
     """Rates that are numbers: dense layers go by inputs and signals (`shared` has none), and nothing else changes."""
     apply, shapes = MODELS.get(name, (filters, {"k": (2, 1, 2, 2), "out": (8, 2)}))
@@ -104,8 +111,9 @@ def test_layers_with_one_rate_never_form_their_gradients(name):
     rates = {key: 0.3 + 0.5 * k for k, key in enumerate(params)}
     full = {key: jnp.full(params[key].shape, rate) for key, rate in rates.items()}
     found = jax.jit(lambda p: (empirical_dntk(apply, p, X, rates), *empirical_ddntk(apply, p, X, rates)))(params)
-    places = sample_model(apply, params, X, rates).by_layers["structured"].places
-    assert len(places) == {"mlp": 2, "shared": 1, "filters": 2}[name]
+    route = sample_model(apply, params, X, rates).by_layers["structured"]
+    assert len(route.places) == {"mlp": 2, "biased": 2, "shared": 1, "filters": 2}[name]
+    assert len(route.biases) == {"mlp": 1, "biased": 2, "shared": 0, "filters": 0}[name]
     for value, reference in zip(found, explicit(apply, params, full, X)[1:]):
         np.testing.assert_allclose(value, reference, rtol=0, atol=1e-12 * max(np.abs(reference).max(), 1.0))
 

@@ -22,6 +22,7 @@ from numeric.trained import (
     StochasticDescent,
     TwoStep,
 )
+from numeric.trained.penalized import Penalized
 
 X = np.array([[1.0, 0.2], [-0.3, 0.9], [0.5, 0.5]])
 Y = np.array([[0.4, -0.2], [0.1, 0.7]])
@@ -100,6 +101,45 @@ def test_unless_told_otherwise_networks_reach_their_targets():
     assert len(few.linear) == 2 and few.mean[0] == pytest.approx(few.trained.mean(axis=0))
     with pytest.raises(NumericError, match="ntk=True"):
         _ = few.ntk_change
+
+
+@pytest.mark.slow
+def test_more_linearized_networks_train_as_the_others_do():
+    """After one leap with its own NTK every linearized network is on its targets; at the end so it is by any rule."""
+    options = {"pairs": 2, "linear_pairs": 4, "batch": 2, "seed": SEED, "progress": False}
+    leap = train_ensemble(NETS, X, Y, TRAIN, TwoStep(), steps=1, tolerance=None, **options)
+    assert leap.linear.shape == (6, 2, 3) and np.abs(leap.linear[..., TRAIN] - Y.T).max() < 1e-9
+    assert np.abs(leap.trained[..., TRAIN] - Y.T).max() > 1e-3 and leap.ntks is None
+    for rule, steps in ((GradientDescent(ETA), 1), (TwoStep(), 1)):
+        end = train_ensemble(NETS, X, Y, TRAIN, rule, steps=steps, tolerance=1e9, **options)
+        assert np.abs(end.linear - leap.linear).max() < 1e-9
+    assert np.abs(end.trained - leap.trained).max() < 1e-12
+
+
+@pytest.mark.slow
+def test_a_ridge_by_hand():
+    """Descent with the penalty (ρ/2) (θ - θ_0)²/λ, its gradient by jax.grad; the theory's object trains the same."""
+    rule, ridge = Penalized(GradientDescent(ETA), 0.7), 0.7
+    params = NETS.sample(jax.random.key(1), 1)
+    one = jax.tree.map(lambda x: x[0], params)
+    rates = [(1.0 / 2, 0.3), (0.5 / 3, 0.4)]
+
+    def loss(p):
+        gap = jax.tree.map(lambda a, b: jnp.sum((a - b) ** 2), p, one)
+        penalty = sum(own / rate for pair, pairs in zip(gap, rates, strict=True) for own, rate in zip(pair, pairs))
+        return jnp.sum((NETS.output_one(p, jnp.asarray(X))[:, jnp.array(TRAIN)] - Y.T) ** 2) / 2 + ridge / 2 * penalty
+
+    now, slope = one, jax.jit(jax.grad(loss))
+    for _ in range(4):
+        slopes = slope(now)
+        now = [
+            (w - ETA * rw * dw, b - ETA * rb * db)
+            for (w, b), (dw, db), (rw, rb) in zip(now, slopes, rates, strict=True)
+        ]
+    found = trained_outputs(NETS, params, jnp.asarray(X), jnp.asarray(Y), tuple(TRAIN), rule, 4)
+    assert np.abs(np.asarray(found)[0] - NETS.output_one(now, jnp.asarray(X))).max() < 1e-12
+    plain = trained_outputs(NETS, params, jnp.asarray(X), jnp.asarray(Y), tuple(TRAIN), GradientDescent(ETA), 4)
+    assert np.abs(np.asarray(found) - np.asarray(plain)).max() > 1e-2
 
 
 @pytest.mark.slow

@@ -10,7 +10,14 @@ import pytest
 from random_statistics import random_flow
 
 from numeric import NumericError, flow
-from numeric.trained import GradientDescent, GradientFlow, Momentum, predict
+from numeric.trained import (
+    GradientDescent,
+    GradientFlow,
+    Momentum,
+    Preconditioned,
+    StochasticDescent,
+    predict,
+)
 from numeric.trained.any_loss import predict_loss
 from numeric.trained.losses import MSE, CrossEntropy, soft_labels
 
@@ -51,6 +58,49 @@ def test_quadratic_losses_have_the_closed_form(tensors, algorithm, time, toleran
         assert drawn.errors["mean"].max() < 1e-12
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["batches", "metric", "the end", "the end of a flow"])
+def test_every_way_of_training_on_a_quadratic_loss(tensors, kind):
+    """Batches, a Newton tensor and the end of training, against `predict`, which has them by other routes."""
+    h = np.linalg.eigvalsh(tensors.Theta)[-1]
+    rule, time = {
+        "batches": (StochasticDescent(0.6 / h, [[1], [0, 1]]), 3),
+        "metric": (Preconditioned(0.5 / h, lambda h: 1 / (1 + h)), 3),
+        "the end": (GradientDescent(0.9 / h), None),
+        "the end of a flow": (GradientFlow(), None),
+    }[kind]
+    p = predict(tensors, Y, TRAIN, rule, time=time)
+    q = predict_loss(tensors, MSE(Y), TRAIN, rule, time=time, nodes=4)
+    tolerance = 1e-11 if time else 1e-5
+    assert np.abs(q.mean_infinite - p.mean_infinite).max() < tolerance
+    assert np.abs(q.mean - p.mean).max() < tolerance * np.abs(p.mean).max()
+    assert np.abs(q.covariance - p.plain("covariance")).max() < 10 * tolerance * np.abs(q.covariance).max()
+
+
+@pytest.mark.slow
+def test_draws_begin_with_the_seed_zero_and_stop_at_what_is_asked(tensors):
+    """Standard errors fall as one over the root of the draws, and cover the rule's answer."""
+    loss, rule = CrossEntropy(soft_labels([0, 1], 2, 0.2)), GradientDescent(0.1)
+    two = [predict_loss(tensors, loss, TRAIN, rule, time=3, samples=100, **given) for given in ({}, {"seed": 0})]
+    assert np.array_equal(two[0].mean, two[1].mean)
+    exact = predict_loss(tensors, loss, TRAIN, rule, time=3, nodes=4)
+    many = predict_loss(tensors, loss, TRAIN, rule, time=3, samples=1000)
+    for name in ("mean", "probabilities"):
+        value, error = many.infinite[name] + many.coefficients[name], many.errors[name]
+        assert np.abs((value - exact.infinite[name] - exact.coefficients[name]) / error).max() < 4.5, name
+        assert error.max() < 0.5 * two[0].errors[name].max()
+    assert many.probabilities.sum(axis=1) == pytest.approx(1)
+
+
+def test_draws_are_those_of_seed_zero_unless_told(tensors):
+    """Before the first step, with too few draws for controls, the covariance is that of the draws."""
+    found = [
+        predict_loss(tensors, MSE(Y), TRAIN, GradientDescent(0.1), time=0, samples=8, **given).infinite["second moment"]
+        for given in ({}, {"seed": 0}, {"seed": 1})
+    ]
+    assert np.array_equal(found[0], found[1]) and not np.allclose(found[0], found[2])
+
+
 def test_bad_questions(tensors):
     labels = soft_labels([0, 1], 2, 0.1)
     for loss, rule, time, message in (
@@ -64,6 +114,8 @@ def test_bad_questions(tensors):
             predict_loss(tensors, loss, TRAIN, rule, time=time, samples=8)
     with pytest.raises(NumericError, match="more than 40000"):
         predict_loss(tensors, CrossEntropy(labels), TRAIN, GradientDescent(0.1), time=1, nodes=20)
+    with pytest.raises(NumericError, match="needs test inputs"):
+        predict_loss(tensors, MSE(np.zeros((3, 1))), [0, 1, 2], GradientDescent(0.1), time=1)
     wide = np.full((2, 20), 0.05)
     with pytest.raises(NumericError, match="fewer test inputs"):
         predict_loss(tensors, CrossEntropy(wide), TRAIN, GradientDescent(0.1), time=1)

@@ -322,13 +322,11 @@ def test_ridge_is_kernel_ridge_regression_and_weight_decay_in_time():
 
 def test_ridge_refusals():
     import numeric
-    from numeric.trained import Newton, StochasticDescent
+    from numeric.trained import Newton, Preconditioned
 
     f = numeric.flow("relu", np.eye(3), depth=2, width=8, tensors=["K", "Theta"])
     with pytest.raises(NumericError, match="ridge"):
         numeric.predict(f, [1.0, 2.0], [0, 1], ridge=-1.0)
-    for algorithm in (Newton(), StochasticDescent(0.1, [[0], [1]])):
+    for algorithm in (Newton(), Preconditioned(0.1, np.sqrt)):
         with pytest.raises(NumericError, match="no ridge"):
             _ = numeric.predict(f, [1.0, 2.0], [0, 1], algorithm, time=2, ridge=0.1).mean_infinite
-    with pytest.raises(NumericError, match="without a ridge"):
-        _ = numeric.predict(f, [1.0, 2.0], [0, 1], ridge=0.1).mean

@@ -31,7 +31,12 @@ def random_layer():
 @pytest.mark.parametrize("kappa", [None, np.array([[2.0, 0.4], [0.1, 0.5]])])
 def test_sums_over_samples_and_outputs(monkeypatch, kappa):
     brackets = {(1, 0): RNG.normal(size=(N, N)), (1, 1): RNG.normal(size=(N, N))}
-    monkeypatch.setattr(hidden, "layer_brackets", lambda flow, layer, orders: {o: brackets[o] for o in orders})
+
+    def of_layer(flow, layer, orders):
+        assert layer == 2  # the one before the output
+        return {order: brackets[order] for order in orders}
+
+    monkeypatch.setattr(hidden, "layer_brackets", of_layer)
     flow, y = random_layer(), RNG.normal(size=(2, 2))
     found = hidden.penultimate_update(flow, y, TRAIN, ETA, kappa)
     k, Theta, B = np.eye(2) if kappa is None else kappa, flow.layer(2).Theta, flow.layer(2).B
@@ -52,5 +57,8 @@ def test_sums_over_samples_and_outputs(monkeypatch, kappa):
     assert np.abs(found.frozen - frozen).max() < 1e-13
     assert np.abs(found.fluctuation - fluctuation).max() < 1e-13
     assert np.abs(found.second_moment - frozen - fluctuation).max() < 1e-13
+    shallow = SimpleNamespace(**(vars(flow) | {"depth": 2, "layer": lambda number: {1: flow.layer(2)}[number]}))
+    monkeypatch.setattr(hidden, "layer_brackets", lambda flow, layer, orders: brackets if layer == 1 else {})
+    assert np.array_equal(hidden.penultimate_update(shallow, y, TRAIN, ETA, kappa).mean, found.mean)
     with pytest.raises(NumericError, match="no penultimate layer"):
         hidden.penultimate_update(SimpleNamespace(depth=1), y, TRAIN, ETA)

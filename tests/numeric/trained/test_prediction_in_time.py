@@ -95,6 +95,21 @@ class Simulated:
             found[a, b] = self.free(z.astype(complex), H).imag / 1e-60
         return found
 
+    def averages(self):
+        """The order 1/n of the mean, of the NTK's change and of the covariance, on all inputs."""
+        mean, ntk, second = np.zeros(SIZE), np.zeros((SIZE, SIZE)), np.zeros((SIZE, SIZE))
+        for z, weight in self.nodes:
+            zeroth, first, change = self.moved(z)
+            mean += weight * first
+            ntk += weight * change
+            linear = self.linear(z)
+            second += weight * (np.outer(zeroth, first) + np.outer(first, zeroth))
+            second += weight * np.einsum("abx,abcd,cdy->xy", linear, self.E["HH"], linear)
+        zero = self.free(np.zeros(SIZE), self.flow.Theta)
+        move = np.array([self.free(unit, self.flow.Theta) - zero for unit in np.eye(SIZE)]).T
+        own = move @ self.flow.G1 @ move.T
+        return mean, ntk, second + own - np.outer(zero, mean) - np.outer(mean, zero)
+
 
 @pytest.mark.equation("infinity.91")
 @pytest.mark.equation("infinity.124")
@@ -104,17 +119,8 @@ class Simulated:
 def test_mean_covariance_and_ntk_after_steps(steps):
     eta = 0.6 / np.linalg.eigvalsh(random_flow(SIZE, seed=11).Theta)[-1]
     s = Simulated(eta, steps)
-    mean, ntk, second = np.zeros(SIZE), np.zeros((SIZE, SIZE)), np.zeros((SIZE, SIZE))
-    for z, weight in s.nodes:
-        zeroth, first, change = s.moved(z)
-        mean += weight * first
-        ntk += weight * change
-        linear = s.linear(z)
-        second += weight * (np.outer(zeroth, first) + np.outer(first, zeroth))
-        second += weight * np.einsum("abx,abcd,cdy->xy", linear, s.E["HH"], linear)
+    mean, ntk, expected = s.averages()
     zero = s.free(np.zeros(SIZE), s.flow.Theta)
-    move = np.array([s.free(unit, s.flow.Theta) - zero for unit in np.eye(SIZE)]).T
-    expected = second + move @ s.flow.G1 @ move.T - np.outer(zero, mean) - np.outer(mean, zero)
     p = predict(s.flow, Y[:, 0], TRAIN, GradientDescent(eta), time=steps)
     test = list(p.test)
     assert np.abs(p.mean - p.mean_infinite - mean[test]).max() < 1e-12 * max(1, np.abs(mean).max())
@@ -131,18 +137,13 @@ def test_mean_and_ntk_with_batches(steps):
     eta = 0.6 / np.linalg.eigvalsh(random_flow(SIZE, seed=11).Theta)[-1]
     batches = [[0], [0, 1], [1]]
     s = Simulated(eta, steps, [[1, 0], [1, 1], [0, 1]])
-    mean, ntk = np.zeros(SIZE), np.zeros((SIZE, SIZE))
-    for z, weight in s.nodes:
-        _, first, change = s.moved(z)
-        mean += weight * first
-        ntk += weight * change
+    mean, ntk, expected = s.averages()
     p = predict(s.flow, Y[:, 0], TRAIN, StochasticDescent(eta, batches), time=steps)
     test = list(p.test)
     assert np.abs(p.mean_infinite - s.free(np.zeros(SIZE), s.flow.Theta)[test]).max() < 1e-13
     assert np.abs(p.mean - p.mean_infinite - mean[test]).max() < 1e-12 * max(1, np.abs(mean).max())
     assert np.abs(p.ntk_change - ntk).max() < 1e-12 * np.abs(ntk).max()
-    with pytest.raises(NumericError, match="not known for a schedule"):
-        _ = p.covariance
+    assert np.abs(p.finite.covariance()[0, 0] - expected).max() < 1e-11 * np.abs(expected).max()
     for time in (steps, None):
         full = predict(s.flow, Y, TRAIN, StochasticDescent(eta, [[0, 1]]), time=time)
         descent = predict(s.flow, Y, TRAIN, GradientDescent(eta), time=time)
@@ -189,7 +190,12 @@ def test_flow_is_the_limit_of_small_steps():
 
 def test_many_times_at_once():
     f, y = random_flow(4, seed=5), np.random.default_rng(1).normal(size=(2, 2))
-    for algorithm, times in ((GradientFlow(), [1.5, 0.0, 0.2]), (Schedule([0.2, 0.05]), [7, 1, 3])):
+    batches = StochasticDescent(0.1, [[0], [1, 0], [1]])
+    for algorithm, times in (
+        (GradientFlow(), [1.5, 0.0, 0.2]),
+        (Schedule([0.2, 0.05]), [7, 1, 3]),
+        (batches, [4, 0, 4]),
+    ):
         p = predict(f, y, [0, 2], algorithm, time=times)
         for k, t in enumerate(times):
             one = predict(f, y, [0, 2], algorithm, time=t)

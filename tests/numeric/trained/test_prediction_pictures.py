@@ -29,6 +29,7 @@ def close_figures():
 def prediction(y, time=None, algorithm=None):
     flow = random_flow(5, seed=3)
     flow.widths = (40.0, 40.0)
+    flow.K = 0.05 * flow.K  # variances below one
     return predict(flow, y, TRAIN, algorithm or GradientFlow(), time=time)
 
 
@@ -100,6 +101,13 @@ def test_change_of_the_ntk_against_time(output):
         wanted = [change[k, k] if output is None else change[output, output, k, k] for change in own]
         assert list(line.get_xdata()) == [1, 2, 3] and line.get_ydata() == pytest.approx(wanted)
         assert line.get_linestyle() == ("-" if k in TRAIN else "--")
+
+
+def test_there_is_no_third_output():
+    for draw in (draw_prediction, draw_ntk_change):
+        for output in (-1, 2):
+            with pytest.raises(NumericError, match=f"outputs 0 to 1; {output} is not one of them"):
+                draw(prediction(Y, 1.0), output=output)
 
 
 def test_change_of_the_ntk_at_the_end():
