@@ -213,9 +213,7 @@ class StepwiseFinite:
         return np.stack(values) if isinstance(self.time, np.ndarray) else values[0]
 
     def _length(self, H: np.ndarray) -> int:
-        """How many steps to take: those asked for, or half as many again as the errors need to vanish."""
-        if self.time is not None:
-            return int(self.time)
+        """How many steps the end takes: half as many again as the errors need to vanish."""
         steps, left = Steps(H, self.algorithm), 1.0
         while left > ENDED:
             steps.advance()

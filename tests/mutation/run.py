@@ -245,7 +245,7 @@ def _samples(stored: dict) -> str:
     for seed in sorted({*by_seed, *drawn}, key=int):
         pairs = by_seed.get(seed, [])
         count, first = drawn.get(seed, (len(pairs), sum(first for first, _ in pairs)))
-        now = f"{sum(now for _, now in pairs)} of {len(pairs)}" if pairs else "not looked at"
+        now = f"{sum(now for _, now in pairs)} of {len(pairs)}" if pairs else "not tried again"
         lines.append(f"| {seed} | {count} | {first}, {_percent(first, count)} | {now} | {told.get(seed, '')} |\n")
     return "".join(lines)
 

@@ -119,6 +119,9 @@ def test_where_a_ridge_makes_no_sense():
             predict(f, [1.0, 2.0], [0, 1], algorithm, ridge=RIDGE).mean  # noqa: B018
         with pytest.raises(NumericError, match="no ridge"):
             Penalized(algorithm, RIDGE)
+    for wrong in (0.0, -1.0, np.nan):
+        with pytest.raises(NumericError, match="The ridge"):
+            Penalized(GradientFlow(), wrong)
     batches = StochasticDescent(0.1, [[0], [1]])
     with pytest.raises(NumericError, match="round and round"):
         predict(f, [1.0, 2.0], [0, 1], batches, ridge=RIDGE).mean  # noqa: B018
