@@ -24,6 +24,7 @@ from numeric.trained.algorithms import Algorithm
 from numeric.trained.error import UnreliablePrediction
 from numeric.trained.finite import FiniteWidth
 from numeric.trained.infinite import KernelPrediction
+from numeric.trained.penalized import with_ridge
 from numeric.trained.projectors import Projectors
 from numeric.trained.sampled.advice import advice
 from numeric.trained.sampled.clock import Clock
@@ -149,12 +150,9 @@ class SampledPrediction:
 
     def _exact(self, time: float | None) -> FiniteWidth:
         """What is exact at order 1/n: the shares of H1 and G1."""
-        if self.kernel.ridge and time is not None:
-            raise NumericError("With a ridge the order 1/n is known at the end of training: leave the time out.")
         t = None if self.algorithm.own_ntk and time is not None and time >= 1 else time
-        return FiniteWidth(
-            SimpleNamespace(**self._kernels), self.kernel, Projectors(self.algorithm, self.kernel.modes.h, t)
-        )
+        rule, h = with_ridge(self.algorithm, self.kernel.ridge), self.kernel.modes.h - self.kernel.ridge
+        return FiniteWidth(SimpleNamespace(**self._kernels), self.kernel, Projectors(rule, h, t))
 
     def _first(self, time: float | None) -> np.ndarray:
         """n × H1's part of the mean, exact: (n_L, N_test)."""

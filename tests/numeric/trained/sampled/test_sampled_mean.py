@@ -216,3 +216,21 @@ def test_variances(depth, outputs, algorithm, time):
     assert np.abs(found).max() < 4
     infinite = np.diagonal(p.covariance_infinite).reshape(exact.shape[0], *[1] * (exact.ndim - 1))
     assert np.max(p.variance_error) < 0.5 * np.max(np.abs(exact - infinite))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("algorithm", "time"), [(GradientDescent(0.2), 4), (GradientFlow(), 0.8), (GradientFlow(), 3.0)]
+)
+def test_a_ridge_at_a_time(algorithm, time):
+    """Means and variances against the exact tensors, before the penalty has stopped the training."""
+    full, kernels, y, train = setting(depth=2, outputs=1)
+    exact = predict(full, y, train, algorithm, time=time, ridge=0.3)
+    p = predict(
+        kernels, y, train, algorithm, time=time, ridge=0.3, method="sampled", relative_error=0.03, seconds=60, batch=500
+    )
+    found = [(p.mean - exact.mean) / p.standard_error["mean"]]
+    found.append((p.variance - np.diagonal(exact.covariance)) / p.variance_error)
+    print(algorithm, time, p.samples, found)
+    assert np.abs(found).max() < 4 and p.relative_error < 0.1
+    np.testing.assert_allclose(p.parts["H1"], exact.parts["H1"], rtol=1e-8, atol=1e-12)
