@@ -1,8 +1,8 @@
 # %% [markdown]
 # # Digits at finite width
 # What the order 1/n does to networks that learn scikit-learn's digits: the mean outputs and the test accuracy of tanh
-# networks with two hidden layers of width n, trained with a ridge, from sampled corrections of means and variances
-# (memory N², no tensor with four inputs), and real networks of two widths beside it.
+# networks with two hidden layers of width n, trained with a ridge, from sampled corrections (memory N², no tensor with
+# four inputs), and real networks of two widths beside it.
 # (Needs the extra `notebooks`: scikit-learn.)
 
 # %%
@@ -102,9 +102,9 @@ for width, outputs in real.items():
 
 # %% [markdown]
 # ## Accuracy against width
-# One network's outputs are drawn from a Gaussian with mean and variances to order 1/n (the order 1/n of their cumulants
-# of order three and four, and of correlations between outputs, is left out); the points are real networks, with the
-# standard error over networks.
+# One network's outputs are drawn from a Gaussian with the mean to order 1/n and the spread of infinite width (the order
+# 1/n of the spread, which `p.variance` estimates, takes many more draws than the mean to be of use here, and is left
+# out); the points are real networks, with the standard error over networks.
 
 
 # %%
@@ -112,13 +112,12 @@ def accuracy(outputs):
     return np.mean(np.argmax(outputs, axis=-1) == truth, axis=-1)
 
 
-normal = np.random.default_rng(1).normal(size=(400, TEST, 10))
+normal = np.sqrt(np.diagonal(p.covariance_infinite))[:, None] * np.random.default_rng(1).normal(size=(400, TEST, 10))
 
 
 def drawn_accuracy(n):
     """Of single networks of width n, to order 1/n: the mean over the same Gaussian draws for every width."""
-    spread = np.sqrt(np.maximum(infinite_variance + variance_correction / n, 0))
-    return float(np.mean(accuracy(p.mean_infinite + correction / n + spread * normal)))
+    return float(np.mean(accuracy(p.mean_infinite + correction / n + normal)))
 
 
 widths = np.geomspace(24, 1000, 25)

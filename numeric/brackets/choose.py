@@ -1,7 +1,7 @@
 """Which calculus serves an activation at concrete kernels: the one place that chooses.
 
-The activation's own calculus is asked first, then the generic ones: series, which share their work among quadruples,
-and nested quadrature, which knows no limits but takes its time.
+The activation's own calculus is asked first, then the generic ones: the plane cut at zero for large variances, series,
+which share their work among quadruples, and nested quadrature, which knows no limits but takes its time.
 """
 
 from __future__ import annotations
@@ -16,12 +16,13 @@ import numpy as np
 from numeric.brackets.calculus import Calculus, PairPlan, PairQuestion, QuadruplePlan, QuadrupleQuestion
 from numeric.brackets.functions import Functions
 from numeric.brackets.kernels import Kernels, check_kernel
+from numeric.brackets.kinked import Wide
 from numeric.brackets.nested import Nested
 from numeric.brackets.patterns import PATTERNS, Pattern
 from numeric.brackets.series import Series
 from numeric.errors import NumericError
 
-GENERIC: tuple[Calculus, ...] = (Series(), Nested())
+GENERIC: tuple[Calculus, ...] = (Wide(), Series(), Nested())
 
 
 def plan_pairs(functions: Functions, question: PairQuestion) -> PairPlan:

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from numeric.brackets.kinked.calculus import Kinked
+from numeric.brackets.kinked.calculus import Kinked, Wide
 
-__all__ = ["Kinked"]
+__all__ = ["Kinked", "Wide"]

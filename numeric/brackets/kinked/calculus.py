@@ -21,11 +21,12 @@ from numeric.brackets.calculus import (
 )
 from numeric.brackets.functions import Functions
 from numeric.brackets.kinked.host import host_pairs
-from numeric.brackets.kinked.quadruples import plan_kinked
+from numeric.brackets.kinked.quadruples import plan_kinked, plan_plane
 from numeric.brackets.kinked.sectors import sector_pairs
 
 SECTORS, WIDE_SECTORS, FINER_SECTORS = 28, 52, 8  # angles on either side of a sector's middle
 WIDE = 100.0  # variance from which sectors take more of them
+LARGE = 8.0  # variance from which series take ten times longer than the plane cut at zero
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,19 @@ class Kinked(Calculus):
 
     def plan_quadruples(self, functions: Functions, question: QuadrupleQuestion) -> QuadruplePlan:
         return plan_kinked(functions, question)
+
+
+class Wide(Calculus):
+    """Quadruples of smooth activations at large variances: from there what they do near zero is as sharp as a kink.
+
+    Suits where some pair suits every quadruple, and nothing sharp stands elsewhere.
+    """
+
+    def plan_quadruples(self, functions: Functions, question: QuadrupleQuestion) -> QuadruplePlan | None:
+        if functions.kinked or functions.features or question.variance <= LARGE:
+            return None
+        plan, rest = plan_plane(functions, question)
+        return None if rest.size else plan
 
 
 @jax.tree_util.register_dataclass

@@ -6,7 +6,7 @@ quadruples that are hardest, until their values stop moving. What no pair of inp
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any, cast
 
@@ -164,7 +164,17 @@ def _without_padding(count: int, pair: Any, labels: Any, targets: Any, options: 
 
 
 def plan_kinked(functions: Functions, question: QuadrupleQuestion) -> KinkedQuadruples:
-    """Which pair each quadruple is conditioned on, with how many nodes and terms."""
+    """Which pair each quadruple is conditioned on, how many nodes and terms; nested quadrature where none suits."""
+    plan, rest = plan_plane(functions, question)
+    if not rest.size:
+        return plan
+    other = question.avoid is not None
+    nested, error = plan_nested(functions, question.K, question.patterns, rest, question.tolerance, other)
+    return replace(plan, nested=nested, error=jnp.maximum(plan.error, error))
+
+
+def plan_plane(functions: Functions, question: QuadrupleQuestion) -> tuple[KinkedQuadruples, np.ndarray]:
+    """The quadruples that some pair suits, and which ones are left."""
     quadruples = sorted_quadruples(question.size)
     wanted = np.ones(len(quadruples), dtype=bool) if question.wanted is None else question.wanted
     choice = choose(question.K, question.tolerance, wanted, question.avoid)
@@ -183,14 +193,9 @@ def plan_kinked(functions: Functions, question: QuadrupleQuestion) -> KinkedQuad
             setting = _setting(functions, question.tolerance, (distinct, length, far), radius, rule)
             assert setting is not None  # the longest one has a table
             buckets.append(_bucket(quadruples, choice, members[n == length], distinct, setting))
-    nested: tuple[NestedBucket, ...] = ()
     rest = np.flatnonzero(wanted & (choice.labels == 0))
-    if rest.size:
-        other = question.avoid is not None
-        nested, error = plan_nested(functions, question.K, question.patterns, rest, question.tolerance, other)
-        moved = max(moved, error)
     buckets = jax.tree_util.tree_map(jnp.asarray, buckets)
-    return KinkedQuadruples(tuple(buckets), nested, jnp.asarray(max(moved, question.tolerance)), question.size)
+    return KinkedQuadruples(tuple(buckets), (), jnp.asarray(max(moved, question.tolerance)), question.size), rest
 
 
 def _length(terms: np.ndarray) -> np.ndarray:
