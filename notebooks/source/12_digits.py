@@ -41,11 +41,10 @@ def size(array):
 
 for name, part in p.parts.items():
     print(f"{name:13s} {size(part):8.5f} ± {size(p.standard_error[name]):.5f}")
-infinite_variance = np.diagonal(p.covariance_infinite)[:, None]
-variance_correction = WIDTH * (p.variance - infinite_variance)
-print(
-    f"variance {size(infinite_variance):.5f}, {size(p.variance - infinite_variance):.5f} ± {size(p.variance_error):.5f}"
-)
+infinite_variance = float(np.mean(np.diagonal(p.covariance_infinite)))
+shrink = WIDTH * (float(np.mean(p.variance)) / infinite_variance - 1)
+shrink_error = WIDTH * float(np.mean(p.variance_error)) / infinite_variance
+print(f"variance {infinite_variance:.4f} x (1 {shrink:+.1f}/n), error at most {shrink_error:.1f}/n")
 
 # %% [markdown]
 # Outputs on the true digit move towards zero: with the same ridge narrow networks have learnt less than wide ones.
@@ -102,9 +101,10 @@ for width, outputs in real.items():
 
 # %% [markdown]
 # ## Accuracy against width
-# One network's outputs are drawn from a Gaussian with the mean to order 1/n and the spread of infinite width (the order
-# 1/n of the spread, which `p.variance` estimates, takes many more draws than the mean to be of use here, and is left
-# out); the points are real networks, with the standard error over networks.
+# One network's outputs are drawn from a Gaussian with the mean to order 1/n and with variances to order 1/n, averaged
+# over test images and digits (one by one they would take many more draws). The two work against each other: outputs on
+# the true digit shrink, and so does their spread. The band is the standard error of the variance as if all its errors
+# were one; the points are real networks, with the standard error over networks.
 
 
 # %%
@@ -115,9 +115,10 @@ def accuracy(outputs):
 normal = np.sqrt(np.diagonal(p.covariance_infinite))[:, None] * np.random.default_rng(1).normal(size=(400, TEST, 10))
 
 
-def drawn_accuracy(n):
+def drawn_accuracy(n, factor=shrink):
     """Of single networks of width n, to order 1/n: the mean over the same Gaussian draws for every width."""
-    return float(np.mean(accuracy(p.mean_infinite + correction / n + normal)))
+    spread = np.sqrt(max(1 + factor / n, 0.0))
+    return float(np.mean(accuracy(p.mean_infinite + correction / n + spread * normal)))
 
 
 widths = np.geomspace(24, 1000, 25)
@@ -128,12 +129,15 @@ figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6))
 left.plot(widths, learnt, label="order 1/n")
 left.axhline(np.mean(p.mean_infinite[true]), color="0.6", lw=1, label="infinite width")
 right.plot(widths, single, label="one network, order 1/n")
+band = [[drawn_accuracy(n, shrink + sign * shrink_error) for n in widths] for sign in (1, -1)]
+right.fill_between(widths, *band, alpha=0.2, lw=0)
 right.axhline(infinite, color="0.6", lw=1, label="infinite width")
 for width, outputs in real.items():
     own, hits = outputs[:, np.arange(TEST), truth].mean(axis=1), accuracy(outputs)
     for axes, values in ((left, own), (right, hits)):
         axes.errorbar(width, values.mean(), values.std(ddof=1) / np.sqrt(COUNT), fmt="ko", ms=4)
-    against("accuracy", hits, infinite, drawn_accuracy(width) - infinite, 0.0, width)
+    low, high = (drawn_accuracy(width, shrink + sign * shrink_error) for sign in (1, -1))
+    against("accuracy", hits, infinite, drawn_accuracy(width) - infinite, (high - low) / 2, width)
 for axes, title in ((left, "output on the true digit"), (right, "test accuracy of one network")):
     axes.set(xscale="log", xlabel="width n", title=title)
     axes.legend(frameon=False)

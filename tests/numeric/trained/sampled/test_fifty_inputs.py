@@ -37,6 +37,16 @@ def test_stored_runs_of_digits_keep_to_their_bounds(train, error, minutes, gigab
         assert share <= 1.01 * error and run["wall_seconds"] < 60 * minutes and run["peak_gigabytes"] < gigabytes
 
 
+def test_stored_costs_are_far_below_those_of_real_networks():
+    """bench/sampled-cost.json: what the documents tell of it."""
+    found = json.loads((FOLDER.parents[2] / "bench" / "sampled-cost.json").read_text())
+    rows = found["rows"]
+    assert [row["inputs"] for row in rows] == [200, 500, 1000, 2000]
+    assert all(row["networks_cpu_s"] > 100 * row["cpu_s_to_5_percent"] for row in rows)
+    sizes, cost = (np.log([row[name] for row in rows]) for name in ("inputs", "draw_cpu_s"))
+    assert np.polyfit(sizes, cost, 1)[0] < 2
+
+
 def test_networks_of_growing_width_agree():
     """What is stored: n × the shift hardly depends on n, as it must where order 1/n is meant to be judged."""
     runs = stored()["runs"]
