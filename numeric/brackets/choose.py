@@ -78,6 +78,13 @@ def make_quadruple_plan(
     raise NumericError(f"{functions.name}: no calculus computes its four-point brackets at these kernels.")
 
 
+def better_alone(functions: Functions, K: np.ndarray, patterns: Iterable[Pattern], tolerance: float) -> bool:
+    """Whether quadruples of a stack of kernels are better planned for each of them."""
+    variance = float(np.max(np.diagonal(K, axis1=1, axis2=2)))
+    question = QuadrupleQuestion(K, tuple(patterns), tolerance, variance)
+    return len(K) > 1 and any(calculus.better_alone(functions, question) for calculus in (functions.calculus, *GENERIC))
+
+
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Plan:

@@ -58,6 +58,8 @@ def _functions(file: str) -> dict[str, tuple[int, int, str]]:
                 print_ = hashlib.sha256(ast.dump(child).encode()).hexdigest()[:12]
                 found[own] = (child.lineno, child.end_lineno or child.lineno, print_)
                 walk(child, own)
+            else:  # a function may stand inside of a condition or a loop
+                walk(child, name)
 
     tree = ast.parse(source(file))
     found[""] = (1, len(source(file).splitlines()), hashlib.sha256(ast.dump(tree).encode()).hexdigest()[:12])
