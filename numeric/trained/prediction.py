@@ -30,12 +30,13 @@ from numeric.trained.finite import FiniteWidth
 from numeric.trained.infinite import KernelPrediction, kernel_prediction
 from numeric.trained.penalized import with_ridge
 from numeric.trained.projectors import Projectors
-from numeric.trained.sampled.prediction import SampledPrediction, sampled_prediction
 from numeric.trained.signals import Times, check_time
 from numeric.trained.stepwise import StepwiseFinite
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+    from numeric.trained.sampled.prediction import SampledPrediction
 
 METHODS = ("exact", "sampled", "auto")
 
@@ -368,5 +369,7 @@ def predict(
     if algorithm.ridge:
         raise NumericError(f"Here a ridge is an argument: predict(..., ridge={algorithm.ridge:g}).")
     if sampled:
+        from numeric.trained.sampled.prediction import sampled_prediction
+
         return sampled_prediction(flow, kernel, algorithm, test, check_time(algorithm, time), options)
     return Prediction(flow, kernel, algorithm, test, check_time(algorithm, time), rcond)

@@ -15,7 +15,6 @@ from typing import Any
 
 import jax
 import numpy as np
-from scipy.sparse.linalg import eigsh
 
 from numeric.contributions import Contraction
 from numeric.generated.adjoint import CONTRACTIONS
@@ -121,6 +120,8 @@ def _positive(matrix: np.ndarray) -> Opened | None:
     """None where a symmetric matrix has negative eigenvalues, or nearly so."""
     if len(matrix) < SMALL:
         return None
+    from scipy.sparse.linalg import eigsh  # a third of a second that `import numeric` does without
+
     (value,), vector = eigsh(matrix, k=LEADING, v0=np.ones(len(matrix)))
     if value <= 0:
         return None
