@@ -21,6 +21,7 @@ from numeric.brackets.nested import Nested
 from numeric.brackets.patterns import PATTERNS, Pattern
 from numeric.brackets.series import Series
 from numeric.errors import NumericError
+from numeric.runtime import one_thread
 
 GENERIC: tuple[Calculus, ...] = (Wide(), Series(), Nested())
 
@@ -53,6 +54,7 @@ def plan_pairs_of(
     return plan_pairs(functions, PairQuestion(kernels, highest_order, tolerance, variance))
 
 
+@one_thread()
 def make_quadruple_plan(
     functions: Functions,
     K: np.ndarray,

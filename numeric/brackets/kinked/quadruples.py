@@ -28,6 +28,7 @@ from numeric.brackets.nested.deltas import Component, with_deltas, without_delta
 from numeric.brackets.nested.plan import scale_of
 from numeric.brackets.patterns import Pattern, arrangements, sorted_quadruples
 from numeric.brackets.series.conditioning import POSITIONS
+from numeric.runtime import one_thread
 
 RULES = tuple(
     Rule(*sizes)
@@ -76,6 +77,7 @@ class KinkedQuadruples(QuadruplePlan):
     on_host = True
     faster_on_host = True
 
+    @one_thread()
     def unique(self, functions: Functions, components: tuple[Pattern, ...], K: Array) -> Array:
         xp, quadruples = module_of(K), sorted_quadruples(self.size)
         wanted = without_deltas(functions, components)
