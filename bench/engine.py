@@ -1,5 +1,5 @@
-"""Rows of the benchmark about the bracket engine: first calls, f.error, other activations over tanh, kinked ones,
-formulas, many inputs in blocks. CPU seconds of all threads where a process starts, since compiling uses them all.
+"""Rows of the benchmark about the bracket engine: first calls, f.error, imports, activations over tanh, formulas, many
+inputs in blocks, what nested quadrature did. CPU seconds of all threads where processes start: compiling takes them.
 """
 
 from __future__ import annotations
@@ -54,11 +54,14 @@ print(again - start, time.process_time() - again)
 """
 
 
+BYTECODE = {"PYTHONDONTWRITEBYTECODE": ""}
+"""Modules that have been imported once are kept as bytecode, as they are where a user has installed them."""
+
+
 def _process(code: str, *arguments: str, **environment: str) -> list[float]:
     """The numbers that a new process prints."""
-    done = subprocess.run(
-        [sys.executable, "-c", code, *arguments], env={**os.environ, **environment}, capture_output=True, text=True
-    )
+    own = {**os.environ, **BYTECODE, **environment}
+    done = subprocess.run([sys.executable, "-c", code, *arguments], env=own, capture_output=True, text=True)
     if done.returncode:
         raise RuntimeError(done.stderr.strip().splitlines()[-1])
     return [float(x) for x in done.stdout.split()]
@@ -71,6 +74,15 @@ def first_calls(name: str) -> Iterator[Row]:
             first, error, warm = _process(FIRST, name, NUMERIC_CACHE_DIR=folder)
             row = {"what": f"first call, N = 3, depth 3: {name}, {state} caches", "first_cpu": first, "warm_cpu": warm}
             yield row | {"f_error_cpu": error, "f_error_allowed": 2 * warm + 1}
+
+
+def imports() -> Iterator[Row]:
+    """CPU seconds of `import jax` and of `import numeric`, which imports it: medians of several processes."""
+    code = "import time; start = time.process_time(); import {}; print(time.process_time() - start)"
+    every = [[_process(code.format(name))[0] for name in ("jax", "numeric")] for _ in range(6)][1:]  # bytecode first
+    jax_cpu, numeric_cpu = np.median(every, axis=0)
+    ratio = float(np.median([own / jax for jax, own in every]))
+    yield {"what": "import numeric", "jax_cpu": jax_cpu, "numeric_cpu": numeric_cpu, "over_jax": ratio}
 
 
 def formula() -> Iterator[Row]:
@@ -99,14 +111,20 @@ def over_tanh(name: str, tanh: Row) -> Iterator[Row]:
     yield row | {"tolerance": tanh["tolerance"], "over_tanh": seconds / tanh["seconds"]}
 
 
-def kinked(name: str) -> Iterator[Row]:
-    """Four different inputs of a kinked activation, all components, 1e-8: a quadruple alone, and each of many."""
+def cut(name: str, variance: float = 1.0, dimensions: int = 64) -> Iterator[Row]:
+    """Four different inputs where nested quadrature stood, all components, 1e-8: a quadruple alone, and each of many.
+
+    Kinked activations, smooth ones of a large variance, inputs in few dimensions.
+    """
     functions = load(name).FUNCTIONS
     patterns = ((0, 0, 0, 0), (0, 0, 1, 1), (1, 1, 1, 1)) if name == "selu" else PATTERNS
     components = arrangements(patterns)
-    for size in (4, 16):
-        X = np.random.default_rng(1).normal(size=(size, 64))
-        K = X @ X.T / 64
+    where = (
+        f"{name}{f', K near {variance:g}' if variance > 1 else ''}{f', {dimensions} dimensions' * (dimensions < 64)}"
+    )
+    for size in (4, 16) if dimensions == 64 else (4,):
+        X = np.random.default_rng(1).normal(size=(size, dimensions))
+        K = variance * X @ X.T / dimensions
         different = (np.diff(sorted_quadruples(size), axis=1) > 0).all(axis=1)
         spent = [time.process_time()]
         plan = make_quadruple_plan(functions, K, patterns, 1e-8, wanted=different)
@@ -115,7 +133,7 @@ def kinked(name: str) -> Iterator[Row]:
             host.unique(functions, components, K)
             spent.append(time.process_time())
         warm = float(np.diff(spent)[1:].min())
-        row = {"what": f"{name}, four different inputs of {size}", "first_cpu": spent[1] - spent[0], "warm_cpu": warm}
+        row = {"what": f"{where}, four different inputs of {size}", "first_cpu": spent[1] - spent[0], "warm_cpu": warm}
         yield row | {"ms_a_quadruple": 1e3 * warm / int(different.sum())}
 
 
@@ -144,7 +162,10 @@ def rows(quick: bool, tanh: Row, thousand: float, late: Callable[[], bool]) -> l
     ]
     jobs += [("formula", formula)]
     jobs += [(f"first call: {n}", lambda n=n: first_calls(n)) for n in BUILT_IN]
-    jobs += [(f"kinked: {n}", lambda n=n: kinked(n)) for n in ("elu", "softsign", "selu")]
+    jobs += [("imports", imports)]
+    jobs += [(f"cut: {n}", lambda n=n: cut(n)) for n in ("elu", "softsign", "selu")]
+    jobs += [(f"cut: {n}, large", lambda n=n: cut(n, 50.0)) for n in ("tanh", "sigmoid", "swish")]
+    jobs += [(f"cut: elu, {d}", lambda d=d: cut("elu", 1.0, d)) for d in (2, 3)]
     jobs += [("blocks", lambda: blocks("erf", 2000 if quick else 10_000, thousand))]
     found: list[Row] = []
     for what, job in jobs:

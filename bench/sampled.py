@@ -28,8 +28,8 @@ from effective_theory.files import write_file
 from numeric import Flow, flow, predict
 from numeric.ensemble.networks import Networks, Params
 from numeric.generated.training import MEAN
+from numeric.trained.sampled.draws import draw
 from numeric.trained.sampled.estimate import TOTAL, Sampler, Sums
-from numeric.trained.sampled.forces import draw
 
 WIDTH, TESTS = 100, 100
 

@@ -8,8 +8,12 @@ code from there, so the folder must be one that we made and that only the user c
 from __future__ import annotations
 
 import os
+import threading
 import warnings
+from contextlib import ContextDecorator
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import jax
 
@@ -43,6 +47,35 @@ def check_process(wide: bool = True) -> None:
             "ask for dtype='float32'."
         )
     _state["ran"] = True
+
+
+class one_thread(ContextDecorator):  # a context and a decorator, named as such
+    """NumPy's matrix products on one thread, while any thread of ours is inside: for many small ones.
+
+    Products of a few hundred rows take longer on two threads that wait for each other, and ten times as long where the
+    machine has something else to do. XLA has threads of its own.
+    """
+
+    _lock, _inside, _limits = threading.Lock(), 0, None
+
+    def __enter__(self) -> None:
+        with one_thread._lock:
+            one_thread._inside += 1
+            if one_thread._inside == 1:
+                one_thread._limits = _pools().limit(limits=1, user_api="blas")
+
+    def __exit__(self, *failure: object) -> None:
+        with one_thread._lock:
+            one_thread._inside -= 1
+            if not one_thread._inside and one_thread._limits is not None:
+                one_thread._limits.restore_original_limits()
+
+
+@cache
+def _pools() -> Any:
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
 
 
 def configure() -> None:

@@ -70,6 +70,14 @@ def test_importing_numeric_switches_x64_on_and_nothing_else():
     assert json.loads(run(program)) == [{"jax_enable_x64": "True"}, True]
 
 
+def test_importing_numeric_loads_little_beside_jax():
+    """A promise about time, told by what is loaded: a few of ours, and no SciPy even for predictions."""
+    count = "import sys, jax; a = set(sys.modules); {}; print(*sorted(set(sys.modules) - a))"
+    assert len(run(count.format("import numeric")).split()) < 15
+    later = run(count.format("from numeric import flow, predict")).split()
+    assert not [name for name in later if name.split(".")[0] in ("scipy", "sympy", "matplotlib", "rich", "click")]
+
+
 @pytest.mark.parametrize("package", [derive, numeric])
 def test_what_can_be_completed(package):
     names = dir(package)

@@ -27,6 +27,7 @@ from numeric.brackets.calculus import (
 )
 from numeric.brackets.choose import (
     Plan,
+    better_alone,
     make_pair_plan,
     make_plan,
     make_quadruple_plan,
@@ -66,6 +67,7 @@ __all__ = [
     "QuadrupleQuestion",
     "Rectangle",
     "arrangements",
+    "better_alone",
     "block",
     "each_quadruple",
     "elementwise",

@@ -171,6 +171,10 @@ class Calculus:
         """A plan, or None where this calculus does not suit."""
         return None
 
+    def better_alone(self, functions: Functions, question: QuadrupleQuestion) -> bool:
+        """Whether a plan for each kernel of the stack would be cheaper than one for all of them."""
+        return False
+
     def second(self) -> Calculus:
         """By which calculus the error estimate computes everything again: the generic ones, unless there is a kink."""
         return UNKNOWN if self.jumps() is None else self

@@ -21,6 +21,7 @@ from numeric.brackets.nested import Nested
 from numeric.brackets.patterns import PATTERNS, Pattern
 from numeric.brackets.series import Series
 from numeric.errors import NumericError
+from numeric.runtime import one_thread
 
 GENERIC: tuple[Calculus, ...] = (Wide(), Series(), Nested())
 
@@ -53,6 +54,7 @@ def plan_pairs_of(
     return plan_pairs(functions, PairQuestion(kernels, highest_order, tolerance, variance))
 
 
+@one_thread()
 def make_quadruple_plan(
     functions: Functions,
     K: np.ndarray,
@@ -76,6 +78,13 @@ def make_quadruple_plan(
         if plan is not None:
             return plan
     raise NumericError(f"{functions.name}: no calculus computes its four-point brackets at these kernels.")
+
+
+def better_alone(functions: Functions, K: np.ndarray, patterns: Iterable[Pattern], tolerance: float) -> bool:
+    """Whether quadruples of a stack of kernels are better planned for each of them."""
+    variance = float(np.max(np.diagonal(K, axis1=1, axis2=2)))
+    question = QuadrupleQuestion(K, tuple(patterns), tolerance, variance)
+    return len(K) > 1 and any(calculus.better_alone(functions, question) for calculus in (functions.calculus, *GENERIC))
 
 
 @jax.tree_util.register_dataclass

@@ -35,6 +35,7 @@ from numeric.evaluation.compiled import Tick
 from numeric.evaluation.inputs import HYPERPARAMETERS, Parameters
 from numeric.evaluation.layer import Tensors, first_layer
 from numeric.evaluation.layers import Run
+from numeric.runtime import one_thread
 
 INPUTS = 6
 FINER, FINEST = 1e-2, 1e-14
@@ -47,6 +48,7 @@ LOOSE = 1e-9  # the second evaluation's tolerance is at least so small
 SAMPLE = 20000  # quadruples among which the hardest one is sought
 
 
+@one_thread()
 def estimate(run: Run, X: jax.Array, output: Tensors, plans: Sequence[Plan]) -> dict[str, float]:
     """{tensor: error at the last layer relative to the tensor's largest entry}; infinite where it cannot be found.
 

@@ -39,7 +39,7 @@ from numeric.evaluation.layers import Run
 from numeric.evaluation.memory import needs, rows_within
 from numeric.evaluation.results import Flow
 from numeric.functionals import evaluation as residual
-from numeric.runtime import check_process
+from numeric.runtime import check_process, one_thread
 from numeric.subscripts import Steps
 
 TOLERANCE = {jnp.float64: 1e-10, jnp.float32: 1e-5}
@@ -50,6 +50,7 @@ INFINITE = ("K", "Theta")
 WIDTH_NEEDED = "{} is a 1/n quantity: give the width of the hidden layers, flow(..., width=...)."
 
 
+@one_thread()
 def flow(
     activation: Definition,
     X: Inputs,

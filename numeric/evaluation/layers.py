@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh
 
-from numeric.brackets import Functions, Kernels, Plan, needs_no_plan, plan_pairs_of
+from numeric.brackets import Functions, Kernels, Plan, better_alone, needs_no_plan, plan_pairs_of
 from numeric.errors import NonFiniteFlow, NumericError
 from numeric.evaluation.bracket_tables import choose
 from numeric.evaluation.close_inputs import CLOSE, CLOSE_KERNELS, ClosePairs, gaps, is_standard, pair_flows, put_in
@@ -175,6 +175,8 @@ class Run:
     def layer_plans(self, K: jax.Array) -> list[Plan]:
         """A plan for each layer, all of one shape, so that one compiled step serves all; smaller kernels save nodes."""
         kernels = self.kernels(K)
+        if better_alone(self.functions, np.asarray(kernels, dtype=float), self.quads, self.tolerance):
+            return [self.plan(kernel, layer) for layer, kernel in enumerate(kernels, 2)]
         shared = self.plan(kernels, self.depth)
         four, plans = shared.quadruples, []
         for kernel in kernels:

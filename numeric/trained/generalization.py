@@ -6,11 +6,15 @@ At finite width both are expanded to first order in 1/n: the square of a 1/n mea
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from numeric.trained.losses import MSE, Loss
-from numeric.trained.prediction import Prediction
+
+if TYPE_CHECKING:
+    from numeric.trained.prediction import Prediction
+    from numeric.trained.sampled.prediction import SampledPrediction
 
 
 @dataclass(frozen=True)
@@ -51,11 +55,15 @@ test_loss.__test__ = False  # type: ignore[attr-defined]
 
 @dataclass(frozen=True)
 class FiniteTestLoss:
-    """The mean test loss to first order in 1/n: at infinite width, and what finite width adds to each part."""
+    """The mean test loss to first order in 1/n: at infinite width, and what finite width adds to each part.
+
+    `standard_error` is that of the change where it was sampled.
+    """
 
     infinite: TestLoss
     bias_change: float
     variance_change: float
+    standard_error: float = 0.0
 
     @property
     def bias(self) -> float:
@@ -75,17 +83,15 @@ class FiniteTestLoss:
         return self.infinite.total + self.change
 
 
-def finite_test_loss(p: Prediction, targets: np.ndarray) -> FiniteTestLoss:
+def finite_test_loss(p: Prediction | SampledPrediction, targets: np.ndarray) -> FiniteTestLoss:
     """The MSE test loss of a prediction at one time (or the end), to order 1/n; targets (N_test,) or (N_test, n_L)."""
     center = p.mean_infinite.reshape(len(p.test), -1)
     truth = np.asarray(targets, dtype=float).reshape(center.shape)
     shift = (p.mean - p.mean_infinite).reshape(center.shape)
-    outputs = center.shape[1]
-    covariance = p.plain("covariance")  # a coefficient of 1/n: the variance at this width may well come out negative
-    full = covariance if covariance.ndim == 4 else covariance[None, None]
-    change = full - np.eye(outputs)[:, :, None, None] * p.covariance_infinite
+    error = p.standard_error_of(center - truth, np.full(center.shape, 0.5)) if hasattr(p, "standard_error_of") else 0.0
     return FiniteTestLoss(
         test_loss(MSE(truth), center, p.covariance_infinite),
         float(np.sum((center - truth) * shift)),
-        float(np.einsum("iiaa->", change) / 2),
+        float(np.sum(p.variance_change) / 2),
+        error,
     )

@@ -30,12 +30,13 @@ from numeric.trained.finite import FiniteWidth
 from numeric.trained.infinite import KernelPrediction, kernel_prediction
 from numeric.trained.penalized import with_ridge
 from numeric.trained.projectors import Projectors
-from numeric.trained.sampled.prediction import SampledPrediction, sampled_prediction
 from numeric.trained.signals import Times, check_time
 from numeric.trained.stepwise import StepwiseFinite
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+    from numeric.trained.sampled.prediction import SampledPrediction
 
 METHODS = ("exact", "sampled", "auto")
 
@@ -199,6 +200,15 @@ class Prediction(Tabular):
         total = np.eye(outputs)[:, :, None, None] * infinite + correction
         return stays_finite(total[..., 0, 0, :, :] if self.kernel.y.ndim == 1 else total, "The covariance")
 
+    @property
+    def variance_change(self) -> Means:
+        """What order 1/n adds to the variances of the test outputs; a coefficient, whatever it is at this width."""
+        found = np.diagonal(self.plain("covariance"), axis1=-2, axis2=-1)
+        infinite = np.diagonal(self.covariance_infinite, axis1=-2, axis2=-1)
+        if self.kernel.y.ndim == 1:
+            return found - infinite
+        return np.diagonal(found, axis1=-3, axis2=-2) - infinite[..., None]
+
     @cached_property
     def ntk_change(self) -> OutputCovariance:
         """Representation learning: E[H(t)] - E[H(0)] to order 1/n on all inputs of the flow, training ones included.
@@ -329,7 +339,7 @@ def predict(
     their order. Without `algorithm`, gradient flow. A singular training NTK raises `SingularKernel`; `rcond` (a
     number like 1e-10) leaves modes below rcond times the largest eigenvalue untrained instead. A `ridge` adds the
     penalty `(ridge/2) |θ - θ_0|²` to the loss, the norm with the inverse learning rates: kernel ridge regression at
-    infinite width. Algorithms with a Newton tensor have none; sampled, it is for the end of training.
+    infinite width. Algorithms with a Newton tensor have none.
 
     >>> from numeric import flow
     >>> f = flow("tanh", [[1.0, 0.2], [-0.3, 0.9], [0.5, 0.5]], depth=2)  # infinite width
@@ -341,8 +351,9 @@ def predict(
 
     `method="sampled"` needs K and Theta of all layers only, flow(..., width=n, tensors="Theta"): the order 1/n of the
     mean is then estimated in memory N² (`numeric.trained.sampled`), until `relative_error` (0.05) of the correction or
-    `seconds` (600) are reached; `seed`, `batch`, `dtype`, `progress`, `checkpoint` (a file to resume from) and
-    `devices` are its other options. "auto" takes the tensors where the flow has them, and samples where it has not.
+    `seconds` are reached (without either three seconds for a hundred inputs, as N² beyond). `seed`, `batch`, `dtype`,
+    `progress`, `checkpoint` (a file to resume from) and `devices` are its other options. "auto" takes the tensors
+    where the flow has them, and samples where it has not.
     """
     if method not in METHODS:
         raise NumericError(f"method is one of {', '.join(METHODS)}, not {method!r}.")
@@ -368,5 +379,7 @@ def predict(
     if algorithm.ridge:
         raise NumericError(f"Here a ridge is an argument: predict(..., ridge={algorithm.ridge:g}).")
     if sampled:
+        from numeric.trained.sampled.prediction import sampled_prediction
+
         return sampled_prediction(flow, kernel, algorithm, test, check_time(algorithm, time), options)
     return Prediction(flow, kernel, algorithm, test, check_time(algorithm, time), rcond)

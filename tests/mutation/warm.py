@@ -201,9 +201,9 @@ def attempt(
         over = os.WTERMSIG(status) in (signal.SIGXCPU, signal.SIGKILL)
         return ("timeout" if over else "killed"), f"signal {os.WTERMSIG(status)}", cost
     code = os.WEXITSTATUS(status)
-    if code == pytest.ExitCode.USAGE_ERROR and text is not None:  # tests that take their cases from the module
-        if attempt(file, None, set(), tests, seconds)[0] == "survived":
-            return "killed", "the tests' cases are others", cost
+    cases = code == pytest.ExitCode.USAGE_ERROR and text is not None  # of tests that take them from the module
+    if cases and attempt(file, None, set(), tests, seconds)[0] == "survived":
+        return "killed", "the tests' cases are others", cost
     if code in (BROKEN, pytest.ExitCode.USAGE_ERROR, pytest.ExitCode.NO_TESTS_COLLECTED):
         raise RuntimeError(f"a child came to nothing (code {code}) with {list(tests)[:3]}:\n" + "\n".join(failed))
     return ("survived" if code == 0 else "killed"), (failed[0] if failed else f"exit code {code}"), cost

@@ -21,7 +21,7 @@ from numeric.brackets.calculus import (
 )
 from numeric.brackets.functions import Functions
 from numeric.brackets.kinked.host import host_pairs
-from numeric.brackets.kinked.quadruples import plan_kinked, plan_plane
+from numeric.brackets.kinked.quadruples import off_planes, plan_cut, plan_kinked
 from numeric.brackets.kinked.sectors import sector_pairs
 
 SECTORS, WIDE_SECTORS, FINER_SECTORS = 28, 52, 8  # angles on either side of a sector's middle
@@ -44,18 +44,28 @@ class Kinked(Calculus):
     def plan_quadruples(self, functions: Functions, question: QuadrupleQuestion) -> QuadruplePlan:
         return plan_kinked(functions, question)
 
+    def better_alone(self, functions: Functions, question: QuadrupleQuestion) -> bool:
+        return off_planes(question)
+
 
 class Wide(Calculus):
     """Quadruples of smooth activations at large variances: from there what they do near zero is as sharp as a kink.
 
-    Suits where some pair suits every quadruple, and nothing sharp stands elsewhere.
+    Suits where every quadruple has a pair to condition on or lies in space, and nothing sharp stands elsewhere.
     """
 
     def plan_quadruples(self, functions: Functions, question: QuadrupleQuestion) -> QuadruplePlan | None:
-        if functions.kinked or functions.features or question.variance <= LARGE:
+        if not self._asked(functions, question):
             return None
-        plan, rest = plan_plane(functions, question)
+        plan, rest = plan_cut(functions, question)
         return None if rest.size else plan
+
+    def better_alone(self, functions: Functions, question: QuadrupleQuestion) -> bool:
+        return self._asked(functions, question) and off_planes(question)
+
+    @staticmethod
+    def _asked(functions: Functions, question: QuadrupleQuestion) -> bool:
+        return not (functions.kinked or functions.features or question.variance <= LARGE)
 
 
 @jax.tree_util.register_dataclass

@@ -130,6 +130,10 @@ def _summed(job: Job, split: Split, per_node: int, body: Callable[[Array, Array]
     outer = xp.stack([f[i] * g[j] for i, j in split.rows])
     count = node.w.shape[0]
     most = max((HOST if xp is np else COMPILED) // max(per_node, 1), 64)
+    if xp is np:
+        size = -(-count // -(-count // most))
+        parts = [slice(start, start + size) for start in range(0, count, size)]
+        return cast(Array, sum(body(outer[:, part], node.x[:, part]) for part in parts))
     chunks = next(c for c in range(1, count + 1) if count % c == 0 and count // c <= most)
     items = tuple(xp.moveaxis(v.reshape(v.shape[0], chunks, -1), 1, 0) for v in (outer, node.x))
     first = body(items[0][0], items[1][0])

@@ -14,10 +14,13 @@ import numpy as np
 from jax import Array
 
 from numeric.brackets.arrays import module_of
-from numeric.brackets.rules import legendre
+from numeric.brackets.calculus import QuadrupleQuestion
+from numeric.brackets.functions import Functions
+from numeric.brackets.rules import legendre, reach
 
-_legendre = lru_cache(maxsize=64)(legendre)
+cached_legendre = lru_cache(maxsize=64)(legendre)
 
+FARTHEST = 8.7  # standard deviations, at least: what is beyond is less than rounding
 FLOOR = 1e-15  # of a label's own variance: what is left to it at least
 FINEST, PLAIN = 1e-3, 10.0  # grains relative to an interval: the smallest, and one that is no grading
 RADIAL = 3.0  # grain of radii in units of that of angles
@@ -57,6 +60,11 @@ class Nodes(NamedTuple):
     b: Array
 
 
+def farthest(functions: Functions, question: QuadrupleQuestion) -> float:
+    """Standard deviations that are integrated over."""
+    return max(reach(functions, question.patterns, question.variance, 0.1 * question.tolerance), FARTHEST)
+
+
 def others(K: Array, a: Array, b: Array, labels: Array) -> Others:
     """The labels, none of them a or b, given those."""
     xp = module_of(K)
@@ -83,10 +91,10 @@ def plane(K: Array, a: Array, b: Array, scale: float, found: Others | None = Non
     return Plane(*roots, xp.arctan2(sine, K[a, b]), grain)
 
 
-def _graded(count: int, grain: Array) -> tuple[Array, Array]:
+def graded(count: int, grain: Array) -> tuple[Array, Array]:
     """Nodes and weights on (0, 1), graded towards 0: (..., count) for grains (...)."""
     xp = module_of(grain)
-    x, w = (xp.asarray(np.expand_dims(v, tuple(range(grain.ndim))), grain.dtype) for v in _legendre(count))
+    x, w = (xp.asarray(np.expand_dims(v, tuple(range(grain.ndim))), grain.dtype) for v in cached_legendre(count))
     tau = xp.arcsinh(1 / grain)[..., None]
     return xp.sinh(tau * x) / xp.sinh(tau), tau * xp.cosh(tau * x) / xp.sinh(tau) * w
 
@@ -96,7 +104,7 @@ def angles(own: Plane, rule: Rule, half: bool) -> tuple[Array, Array, Array]:
     xp = module_of(own.angle)
     width = xp.stack([np.pi - own.angle, own.angle])
     start = xp.stack([own.angle - np.pi / 2, xp.full_like(own.angle, np.pi / 2)])
-    near, weight = _graded(rule.angles, xp.clip(own.grain / xp.maximum(width / 2, 1e-300), FINEST, PLAIN))
+    near, weight = graded(rule.angles, xp.clip(own.grain / xp.maximum(width / 2, 1e-300), FINEST, PLAIN))
     part = width[:, None] / 2
     t = xp.concatenate([part * near, 2 * part - part * near], axis=1) + start[:, None]
     w = xp.concatenate([part * weight, part * weight], axis=1)
@@ -110,7 +118,7 @@ def angles(own: Plane, rule: Rule, half: bool) -> tuple[Array, Array, Array]:
 def radii(own: Plane, rule: Rule, reach: float) -> tuple[Array, Array]:
     """Radii and weights of r exp(-r^2/2) / (2 pi)."""
     xp = module_of(own.grain)
-    near, weight = _graded(rule.radii, xp.clip(RADIAL * own.grain / reach, FINEST, PLAIN))
+    near, weight = graded(rule.radii, xp.clip(RADIAL * own.grain / reach, FINEST, PLAIN))
     r = reach * near
     return r, reach * weight * r * xp.exp(-(r**2) / 2) / (2 * np.pi)
 

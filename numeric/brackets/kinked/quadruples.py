@@ -7,7 +7,7 @@ quadruples that are hardest, until their values stop moving. What no pair of inp
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from functools import lru_cache
 from typing import Any, cast
 
 import jax
@@ -21,13 +21,14 @@ from numeric.brackets.functions import Functions
 from numeric.brackets.kinked.choice import TERMS, Choice, choose
 from numeric.brackets.kinked.conditioned import Job, Setting, evaluated, four, prepared, three, two
 from numeric.brackets.kinked.moments import Table, enough_terms
-from numeric.brackets.kinked.plane import Rule
+from numeric.brackets.kinked.plane import Rule, farthest
+from numeric.brackets.kinked.space_quadruples import SpaceBucket, fill_space, plan_space
 from numeric.brackets.nested import NestedBucket, fill_nested, plan_nested
 from numeric.brackets.nested.deltas import Component, with_deltas, without_deltas
 from numeric.brackets.nested.plan import scale_of
 from numeric.brackets.patterns import Pattern, arrangements, sorted_quadruples
-from numeric.brackets.rules import reach
 from numeric.brackets.series.conditioning import POSITIONS
+from numeric.runtime import one_thread
 
 RULES = tuple(
     Rule(*sizes)
@@ -38,9 +39,9 @@ RULES = tuple(
 )  # fmt: skip
 REACHES = tuple(12.0 * 2**k for k in range(7))  # of tables of moments, in conditional deviations
 MIDDLE = RULES[5]
-FARTHEST = 8.7  # standard deviations, at least: what is beyond is less than rounding
 ROUNDED = 1e-11  # differences below may be rounding
 SAMPLE = 24  # quadruples on which rules are compared
+FIRST = 4  # of them, the hardest, tell where to begin
 SECOND = 100.0  # of the tolerance, for a second evaluation, whose tolerance is a hundredth of the first one's
 STRICT = 0.1  # of the tolerance: what rules may differ by on the hardest quadruples
 ROUNDING = 12.0  # units in the last place that sums over some thousand nodes may lose beyond a few
@@ -66,21 +67,25 @@ class KinkedBucket:
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class KinkedQuadruples(QuadruplePlan):
-    """Each quadruple is in one of the `buckets`, or in one of `nested`."""
+    """Each quadruple is in one of the `buckets`, of the `spaces`, or of `nested`."""
 
     buckets: tuple[KinkedBucket, ...]
+    spaces: tuple[SpaceBucket, ...]
     nested: tuple[NestedBucket, ...]
     error: Array
     size: int = field(metadata={"static": True})
     on_host = True
     faster_on_host = True
 
+    @one_thread()
     def unique(self, functions: Functions, components: tuple[Pattern, ...], K: Array) -> Array:
         xp, quadruples = module_of(K), sorted_quadruples(self.size)
         wanted = without_deltas(functions, components)
         out = xp.zeros((len(quadruples) + 1, len(wanted)), K.dtype)
         for bucket in self.buckets:
             out = _fill(functions, wanted, bucket, K, out)
+        for own in self.spaces:
+            out = fill_space(functions, wanted, own, K, out)
         values = {p: out[:-1, i] for i, p in enumerate(wanted)}
         found = _joined(functions, components, values, K, quadruples)
         for nested in self.nested:
@@ -91,6 +96,8 @@ class KinkedQuadruples(QuadruplePlan):
         out = np.zeros(len(sorted_quadruples(self.size)) + 1, dtype=np.int32)
         for bucket in self.buckets:
             out[np.asarray(bucket.slots)] = np.asarray(bucket.options)
+        for own in self.spaces:
+            out[np.asarray(own.slots)] = own.options()
         return out[:-1]
 
     def measured(self) -> bool:
@@ -116,6 +123,7 @@ def _joined(
     return with_deltas(functions, components, values, safe).T
 
 
+@lru_cache(maxsize=64)
 def _permuted(components: tuple[Component, ...]) -> np.ndarray:
     """[option, component]: the one with the orders at (a, b, c, d), for the one with those at the sorted slots."""
     index = {p: i for i, p in enumerate(components)}
@@ -164,13 +172,28 @@ def _without_padding(count: int, pair: Any, labels: Any, targets: Any, options: 
 
 
 def plan_kinked(functions: Functions, question: QuadrupleQuestion) -> KinkedQuadruples:
-    """Which pair each quadruple is conditioned on, how many nodes and terms; nested quadrature where none suits."""
-    plan, rest = plan_plane(functions, question)
+    """Pairs to condition on, inputs that span a plane or space, and nested quadrature where neither suits."""
+    plan, rest = plan_cut(functions, question)
     if not rest.size:
         return plan
     other = question.avoid is not None
     nested, error = plan_nested(functions, question.K, question.patterns, rest, question.tolerance, other)
     return replace(plan, nested=nested, error=jnp.maximum(plan.error, error))
+
+
+def plan_cut(functions: Functions, question: QuadrupleQuestion) -> tuple[KinkedQuadruples, np.ndarray]:
+    """Planes and spaces that are cut at zero, and which quadruples neither of them suits."""
+    plan, rest = plan_plane(functions, question)
+    if not rest.size or functions.features:
+        return plan, rest
+    spaces, moved, rest = plan_space(functions, question, rest)
+    return replace(plan, spaces=spaces, error=jnp.maximum(plan.error, moved)), rest
+
+
+def off_planes(question: QuadrupleQuestion) -> bool:
+    """Whether some quadruple has no pair that suits it in all kernels of the stack."""
+    wanted = np.ones(len(sorted_quadruples(question.size)), dtype=bool) if question.wanted is None else question.wanted
+    return bool(np.any(wanted & (choose(question.K, question.tolerance, wanted, question.avoid).labels == 0)))
 
 
 def plan_plane(functions: Functions, question: QuadrupleQuestion) -> tuple[KinkedQuadruples, np.ndarray]:
@@ -180,22 +203,20 @@ def plan_plane(functions: Functions, question: QuadrupleQuestion) -> tuple[Kinke
     choice = choose(question.K, question.tolerance, wanted, question.avoid)
     if functions.features:  # sharp places that no rule here knows of
         choice.labels[:] = 0
-    radius = max(reach(functions, question.patterns, question.variance, 0.1 * question.tolerance), FARTHEST)
+    radius = farthest(functions, question)
     buckets, moved = [], 0.0
-    for (distinct, far), members in sorted(_grouped(choice, radius).items()):
-        n = np.where(distinct == 4, _length(choice.terms[members]), 1)
-        rule, error = _rule(functions, question, choice, members, (distinct, int(n.max()), far), radius)
+    for (distinct, length, far), members in sorted(_grouped(choice, radius).items()):
+        rule, error = _rule(functions, question, choice, members, (distinct, length, far), radius)
         if rule is None:
             choice.labels[members] = 0
             continue
         moved = max(moved, error)
-        for length in sorted(set(n.tolist())):
-            setting = _setting(functions, question.tolerance, (distinct, length, far), radius, rule)
-            assert setting is not None  # the longest one has a table
-            buckets.append(_bucket(quadruples, choice, members[n == length], distinct, setting))
+        setting = _setting(functions, question.tolerance, (distinct, length, far), radius, rule)
+        assert setting is not None  # or there were no rule
+        buckets.append(_bucket(quadruples, choice, members, distinct, setting))
     rest = np.flatnonzero(wanted & (choice.labels == 0))
     buckets = jax.tree_util.tree_map(jnp.asarray, buckets)
-    return KinkedQuadruples(tuple(buckets), (), jnp.asarray(max(moved, question.tolerance)), question.size), rest
+    return KinkedQuadruples(tuple(buckets), (), (), jnp.asarray(max(moved, question.tolerance)), question.size), rest
 
 
 def _length(terms: np.ndarray) -> np.ndarray:
@@ -203,15 +224,16 @@ def _length(terms: np.ndarray) -> np.ndarray:
     return np.array(TERMS)[np.minimum(np.searchsorted(TERMS, terms), len(TERMS) - 1)]
 
 
-def _grouped(choice: Choice, radius: float) -> dict[tuple[int, float], np.ndarray]:
-    """{(distinct labels, reach of the tables of moments): quadruples}."""
+def _grouped(choice: Choice, radius: float) -> dict[tuple[int, int, float], np.ndarray]:
+    """{(distinct labels, terms of the series, reach of the tables of moments): quadruples}."""
     far = np.searchsorted(REACHES, radius / choice.ratio)
+    length = np.where(choice.labels == 4, _length(choice.terms), 1)
     found = {}
-    for distinct in (2, 3, 4):
-        for place in np.unique(far[choice.labels == distinct]):
-            members = np.flatnonzero((choice.labels == distinct) & (far == place))
+    for distinct, terms, place in sorted(set(zip(choice.labels.tolist(), length.tolist(), far.tolist()))):
+        if distinct:
+            members = np.flatnonzero((choice.labels == distinct) & (length == terms) & (far == place))
             largest = REACHES[place] if place < len(REACHES) else radius / float(choice.ratio[members].min())
-            found[distinct, largest] = members
+            found[distinct, terms, largest] = members
     return found
 
 
@@ -244,21 +266,33 @@ def _rule(
     wanted = without_deltas(functions, components)
     cases = _hardest(question.K, choice, members)
     scales = [_size(functions, components, wanted, K, Setting(MIDDLE, radius, scale_of(functions))) for K, _ in cases]
-    before: list[np.ndarray] | None = None
-    smallest = np.inf
-    for coarse, fine in pairwise(RULES[_first(question.tolerance) :]):
-        now = []
-        for rule in (fine,) if before is not None else (coarse, fine):
-            setting = _setting(functions, question.tolerance, key, radius, rule)
-            if setting is None:
+
+    def values(rule: Rule, count: int) -> list[np.ndarray] | None:
+        setting = _setting(functions, question.tolerance, key, radius, rule)
+        if setting is None:
+            return None
+        some = [(K, np.sort(order[:count])) for K, order in cases]
+        return [_some(functions, components, wanted, choice, case, setting) for case in some]
+
+    def agreed(start: int, count: int) -> tuple[int | None, float]:
+        """The first rule from `start` on that the next one agrees with, and what they differ by."""
+        before, smallest, moved = values(RULES[start], count), np.inf, np.inf
+        for place in range(start + 1, len(RULES)):
+            now = None if before is None else values(RULES[place], count)
+            if before is None or now is None:
                 return None, np.inf
-            now.append([_some(functions, components, wanted, choice, case, setting) for case in cases])
-        first = before if before is not None else now[0]
-        with np.errstate(all="ignore"):
-            moved = max(float(np.max(np.abs(x - y) / size)) for x, y, size in zip(first, now[-1], scales))
-        if moved <= STRICT * question.tolerance or (moved < ROUNDED and moved > smallest / 2):
-            return fine if question.finer else coarse, moved
-        before, smallest = now[-1], min(moved, smallest)
+            with np.errstate(all="ignore"):
+                moved = max(float(np.max(np.abs(x - y) / size)) for x, y, size in zip(before, now, scales))
+            if moved <= STRICT * question.tolerance or (moved < ROUNDED and moved > smallest / 2):
+                return place - 1, moved
+            before, smallest = now, min(moved, smallest)
+        return None, moved
+
+    place, moved = agreed(_first(question.tolerance), FIRST)
+    if place is not None and any(len(order) > FIRST for _, order in cases):
+        place, moved = agreed(place, SAMPLE)
+    if place is not None:
+        return RULES[place + 1 if question.finer else place], moved
     enough = question.tolerance * (SECOND if question.finer else 1.0)
     return (RULES[-1], moved) if moved <= enough else (None, np.inf)
 
@@ -270,7 +304,7 @@ def _first(tolerance: float) -> int:
 
 def _hardest(K: np.ndarray, choice: Choice, members: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
     """(kernel, quadruples) at the kernel of the largest variance, and fewer at the last one: the sharpest, those of the
-    longest series, of the largest and the smallest variances, and random ones.
+    longest series, of the largest and the smallest variances, and random ones, the hardest first.
     """
     variances = np.diagonal(K, axis1=1, axis2=2)
     total = variances[:, sorted_quadruples(K.shape[-1])[members]].sum(axis=2).max(axis=0)
@@ -280,7 +314,7 @@ def _hardest(K: np.ndarray, choice: Choice, members: np.ndarray) -> list[tuple[n
     order = members[list(dict.fromkeys([*extreme.tolist(), *random.tolist()]))]
     first, last = int(np.argmax(variances.max(axis=1))), len(K) - 1
     sizes = {last: SAMPLE // 4} | {first: SAMPLE}
-    return [(K[k], np.sort(order[:count])) for k, count in sizes.items()]
+    return [(K[k], order[:count]) for k, count in sizes.items()]
 
 
 def _some(

@@ -8,8 +8,9 @@ nodes they are sum_j c_j T_j(t). A function of known parity has every other coef
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import jax
 import numpy as np
@@ -132,7 +133,7 @@ def polynomials(t: Array, count: int, parities: tuple[int | None, ...]) -> list[
     result. (As one array of all j XLA would compute the tables again for every entry, whatever the barrier says.)
     """
     xp = module_of(t)
-    if parities == (None,):
+    if parities == (None,) and xp is not np:
         return [xp.concatenate(polynomials(t, count, (0, 1)), axis=-2)]
     t = t[..., None, :]
     turn = t, xp.sqrt(xp.maximum((1 - t) * (1 + t), 0))
@@ -140,8 +141,12 @@ def polynomials(t: Array, count: int, parities: tuple[int | None, ...]) -> list[
     near = _powers(one, WIDE)
     last = near[0][..., -1:, :], near[1][..., -1:, :]
     far = _powers(_product(last, one), -(-wanted // WIDE))
-    if xp is not np:  # or every entry of the result would compute the tables again
-        turn, near, far = jax.lax.optimization_barrier((turn, near, far))
+    if xp is np:
+        if parities == (None,):
+            return [_combined(near, (far, _product(far, turn)), wanted)]
+        return [_combined(near, (_product(far, turn) if parity == 1 else far,), wanted) for parity in parities]
+    # or every entry of the result would compute the tables again
+    turn, near, far = jax.lax.optimization_barrier((turn, near, far))
     (u, v), found = (x[..., None, :, :] for x in near), []
     for parity in parities:
         c, s = (x[..., :, None, :] for x in (_product(far, turn) if parity == 1 else far))
@@ -155,6 +160,20 @@ Angle = tuple[Array, Array]  # cosine and sine
 
 def _product(one: Angle, other: Angle) -> Angle:
     return one[0] * other[0] - one[1] * other[1], one[0] * other[1] + one[1] * other[0]
+
+
+def _combined(near: Angle, fars: Sequence[Angle], wanted: int) -> Array:
+    """`wanted` rows cos(far + near) for each table of far angles, on the host: written where they belong, no copies."""
+    (u, v), batch, count = near, near[0].shape[:-2], near[0].shape[-1]
+    out, spare = np.empty((*batch, wanted * len(fars), count)), np.empty_like(u)
+    for place, (c, s) in enumerate(fars):
+        for row in range(c.shape[-2]):
+            start, end = row * WIDE, min((row + 1) * WIDE, wanted)
+            part, used = out[..., place * wanted + start : place * wanted + end, :], slice(end - start)
+            np.multiply(c[..., row : row + 1, :], u[..., used, :], out=part)
+            np.multiply(s[..., row : row + 1, :], v[..., used, :], out=spare[..., used, :])
+            part -= spare[..., used, :]
+    return cast(Array, out)
 
 
 def _powers(one: Angle, count: int) -> Angle:

@@ -10,14 +10,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import cast
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from numeric.trained.sampled.forces import Draw, Theory, mean_object
+from numeric.brackets.arrays import module_of
+from numeric.trained.sampled.draws import Draw
 from numeric.trained.sampled.graph import object_edge
+from numeric.trained.sampled.kept import stacked
 from numeric.trained.sampled.objects import Piece, made
+from numeric.trained.sampled.theory import Theory, mean_object
 
 Array = jax.Array
 Moments = Mapping[str, Array]
@@ -45,11 +49,12 @@ class Controls:
             edge = object_edge((0, 1), made([theory.pieces[layer][kind][number]], drawn.sources[layer]))
             reached = edge.backward(self.vectors[None, None])
             found.append((reached @ ahead.T)[:, 0])
-        return jnp.stack(jnp.broadcast_arrays(*found)) - self.means[:, None]
+        return cast(Array, stacked(found) - self.means[:, None])
 
     def taken(self, parts: Array, values: Array) -> Array:
         """Parts (parts, S, outputs, tests) without what the controls explain."""
-        return parts - jnp.tensordot(self.strength, values.astype(parts.dtype), 1)
+        xp = module_of(parts)
+        return parts - xp.tensordot(xp.asarray(self.strength), values.astype(parts.dtype), 1)
 
 
 def controls_of(theory: Theory, ahead: np.ndarray, vectors: np.ndarray, parts: int) -> Controls:
@@ -74,7 +79,7 @@ def _mean(piece: Piece, theory: Theory, layer: int, ahead: np.ndarray, vectors: 
 
 def moments(parts: Array, values: Array) -> Moments:
     """What a fit takes of some draws, averaged over them and all test outputs."""
-    x = (parts - jnp.mean(parts, axis=1, keepdims=True)).reshape(len(parts), -1)
+    x = (parts - parts.mean(axis=1, keepdims=True)).reshape(len(parts), -1)
     y = values.astype(parts.dtype).reshape(len(values), -1)
     return {"xy": x @ y.T, "yy": y @ y.T}
 

@@ -15,10 +15,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from numeric.brackets import Functions
 from numeric.generated.training import MEAN
+from numeric.runtime import one_thread
 from numeric.trained.sampled.clock import Clock
 from numeric.trained.sampled.controls import Controls, Moments, fitted, moments
-from numeric.trained.sampled.forces import Draw, Forces, Still, Theory, draw
+from numeric.trained.sampled.draws import Draw, draw, host_draw
+from numeric.trained.sampled.forces import Forces
+from numeric.trained.sampled.kept import kept, stacked
+from numeric.trained.sampled.theory import Still, Theory
 from numeric.trained.sampled.times import Moment, Weight
 
 Array = jax.Array
@@ -103,7 +108,7 @@ def _parts(program: Program, drawn: Draw, weights: Packed, late: tuple | None) -
             gap = (now - forces.force(c, late[0][k])) @ theory.U
             moved = moved + (gap * late[1][:, None, :]) @ program.response.T
         parts[c.part] = parts[c.part] + moved if c.part in parts else moved
-    return jnp.stack([*parts.values(), sum(parts.values())]).astype(jnp.float64)
+    return stacked([*parts.values(), sum(parts.values())]).astype(jnp.float64)
 
 
 @jax.jit
@@ -113,12 +118,32 @@ def _batch(program: Program, key: Array, weights: Packed, late: tuple | None) ->
     Besides, what control variates are fitted to (one program for both is compiled once).
     """
     drawn, _ = draw(program.theory, key, program.count)
+    return _sums(program, drawn, weights, late)
+
+
+def _sums(program: Program, drawn: Draw, weights: Packed, late: tuple | None) -> tuple[Array, Array, Moments]:
     every = _parts(program, drawn, weights, late)
     known: Moments = {}
     if program.controls is not None:
         values = program.controls.values(program.theory, drawn, program.ahead)
         known, every = moments(every, values), program.controls.taken(every, values)
-    return jnp.sum(every, axis=1), jnp.sum(every**2, axis=1), known
+    return every.sum(axis=1), (every**2).sum(axis=1), known
+
+
+@one_thread()
+def _host_batch(
+    program: Program, functions: Functions, seed: tuple[int, int], weights: Packed, late: tuple | None
+) -> tuple[Array, Array, Moments]:
+    """As `_batch`, by NumPy: nothing is compiled."""
+    made: dict = {}
+    own, packed, then = kept((program, weights, late), made)
+    if program.controls is not None:
+        plain = {name: np.asarray(getattr(program.controls, name)) for name in ("means", "strength")}
+        own = replace(own, controls=replace(own.controls, **plain))
+    try:
+        return _sums(own, host_draw(own.theory, functions, seed, program.count)[0], packed, then)
+    finally:
+        made.clear()  # the arrays know what knows them: nothing else would free them soon
 
 
 def part_names() -> tuple[str, ...]:
@@ -150,18 +175,24 @@ class Sums:
 
 @dataclass(frozen=True)
 class Sampler:
-    """Batches at one time of training (None: its end)."""
+    """Batches at one time of training (None: its end); with the activation's `functions` by NumPy on the host."""
 
     program: Program
     clock: Clock
     seed: int
+    functions: Functions | None = None
 
     def launch(self, number: int, device: jax.Device | None = None) -> tuple[Array, Array]:
         """A batch by its number; the result may still be under way."""
-        weights, late = self._weights(number)
-        key = jax.random.fold_in(jax.random.key(self.seed), number)
         with jax.default_device(device):
-            return _batch(self._program(device), key, weights, late)[:2]
+            return self._batch(self._program(device), number)[:2]
+
+    def _batch(self, program: Program, number: int) -> tuple[Array, Array, Moments]:
+        weights, late = self._weights(number)
+        if self.functions is not None:
+            return _host_batch(program, self.functions, (self.seed, number), weights, late)
+        key = jax.random.fold_in(jax.random.key(self.seed), number)
+        return _batch(program, key, weights, late)
 
     @cached_property
     def _fitted(self) -> Program:
@@ -170,8 +201,7 @@ class Sampler:
             return self.program
         found = []
         for number in range(FIRST_PILOT, FIRST_PILOT + max(PILOT, -(-PILOT_DRAWS // self.program.count))):
-            key = jax.random.fold_in(jax.random.key(self.seed), number)
-            found.append(_batch(self.program, key, *self._weights(number))[2])
+            found.append(self._batch(self.program, number)[2])
         return replace(self.program, controls=fitted(self.program.controls, found))
 
     def _program(self, device: jax.Device | None) -> Program:

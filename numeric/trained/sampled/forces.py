@@ -11,149 +11,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 import jax
-import jax.numpy as jnp
-import numpy as np
 
 from numeric.contributions import Contraction, Contribution, Pairing
 from numeric.generated.adjoint import CONTRACTIONS, MOMENTS, PAIRS
 from numeric.generated.training import CUMULANTS
+from numeric.trained.sampled.draws import Draw
 from numeric.trained.sampled.graph import Bond, Edge, Rows, contract, factor_edge, joined, matrix_bond, object_bond
-from numeric.trained.sampled.objects import (
-    Activities,
-    HiddenLayer,
-    Made,
-    Piece,
-    activities_of,
-    exact_pieces,
-    made,
-)
-from numeric.trained.sampled.opened import BRIDGE, Opened, opening, without_edges
+from numeric.trained.sampled.objects import Made, made
+from numeric.trained.sampled.opened import BRIDGE, opening, without_edges
+from numeric.trained.sampled.theory import Still, Theory
 from numeric.trained.statistics import partner
 
 Array = jax.Array
 Weights = Mapping[Contribution, tuple[Array, Sequence[Array]]]
 """For each contribution a number for each sample and factors on its modes, (S,) and (S, M) each."""
-
-
-@partial(
-    jax.tree_util.register_dataclass,
-    data_fields=["layers", "factors", "initial", "U", "y", "kernel", "pieces", "openings", "means", "thin"],
-    meta_fields=["derivatives", "shares"],
-)
-@dataclass(frozen=True)
-class Theory:
-    """What a draw needs: hidden layers from the first up, their factors F Fᵀ = K, modes, targets.
-
-    `initial` is such a factor of the outputs' kernel, `kernel` that kernel in the modes (M, M); `U` is (inputs, modes),
-    zero on test inputs; `y` (outputs, modes); `shares` are n_{L-1} / n_l. `pieces` are the exact pieces of every kind
-    of pair for a neuron of each hidden layer, `openings` those of the pairs that may have to be opened, `means` the
-    means of those objects that enter by their covariance. `thin` is a factor of the first layer's NTK with few columns
-    (None: it has as many as rows).
-    """
-
-    derivatives: Callable[[Array, int], Array]
-    layers: tuple[HiddenLayer, ...]
-    factors: tuple[Any, ...]
-    initial: Array
-    shares: tuple[float, ...]
-    U: Array
-    y: Array
-    kernel: Array
-    pieces: tuple[dict[str, tuple[Piece, ...]], ...]
-    openings: tuple[dict[str, tuple[Opened | None, ...]], ...]
-    means: tuple[dict[str, Any], ...]
-    thin: Array | None = None
-
-
-@jax.tree_util.register_dataclass
-@dataclass(frozen=True)
-class Still:
-    """Moments of errors that have come to rest, between all inputs: every mode weighs 1/h. (N, N) each.
-
-    `inverse` is the training NTK's inverse; `kernel` and `targets` are K and Σ y y between two of them.
-    """
-
-    inverse: Array
-    kernel: Array
-    targets: Array
-
-
-def objects_of(
-    layers: Sequence[HiddenLayer], cast: Callable[[np.ndarray], np.ndarray]
-) -> tuple[tuple[dict[str, tuple[Piece, ...]], ...], tuple[dict[str, np.ndarray], ...]]:
-    """`pieces` and `means` of a theory, each `cast` as soon as it is made: there are dozens of them, (N, N) each."""
-    kinds = sorted({kind for own in CONTRACTIONS.values() for kind in own.kinds})
-    centered = {kind for own in CONTRACTIONS.values() if own.centered for kind in own.kinds}
-    pieces: list[dict[str, tuple[Piece, ...]]] = []
-    means: list[dict[str, np.ndarray]] = []
-    for k, layer in enumerate(layers):
-        pieces.append({})
-        means.append({})
-        for kind in kinds:
-            own = exact_pieces(kind, layers[k:])
-            if kind in centered:
-                means[-1][kind] = cast(mean_object(own, layer))
-            pieces[-1][kind] = tuple(
-                piece if piece.matrix is None else replace(piece, matrix=cast(piece.matrix)) for piece in own
-            )
-    return tuple(pieces), tuple(means)
-
-
-def mean_object(pieces: Sequence[Piece], layer: HiddenLayer) -> np.ndarray:
-    """<O_12> over the source neuron."""
-    total = np.zeros(layer.K.shape)
-    for piece in pieces:
-        orders = (*piece.left, *piece.right)
-        known = (orders[0], orders[1]) in layer.brackets
-        average = layer.brackets[orders[0], orders[1]] if known else layer.brackets[orders[1], orders[0]].T
-        if not piece.right or not piece.left:
-            own = average.diagonal()
-            average = own[:, None] if piece.left else own[None, :]
-        total = total + piece.number * average * (1.0 if piece.matrix is None else piece.matrix)
-    return total
-
-
-@dataclass(frozen=True)
-class Draw:
-    """Drawn neurons of each hidden layer as a source, and initial outputs z for each output: (S, 1, outputs, M).
-
-    `errors` are initial errors ±z - y in the modes, (S, 2, outputs, M); `mixed` are they in an order that a random
-    number shifts, times the root of their number: the mean of mixed ⊗ mixed in a row is the sum over outputs of
-    errors ⊗ errors, and so is its mean over the rows, draw by draw. `targets` are the targets likewise, each row with a
-    random sign. `key` is for the random vectors of pairs that are opened.
-    """
-
-    sources: Sequence[Activities]
-    z: Array
-    errors: Array
-    mixed: Array
-    targets: Array
-    key: Array
-
-
-def draw(theory: Theory, key: Array, count: int) -> tuple[Draw, Array]:
-    """`count` draws, and the initial outputs on all inputs (S, outputs, N); the same ones in either precision."""
-    kind = theory.U.dtype
-    keys = iter(jax.random.split(key, 4 + len(theory.layers)))
-    sources = []
-    for factor in theory.factors:
-        noise = jax.random.normal(next(keys), (count, 1, 1, len(theory.U)), jnp.float32).astype(kind)
-        sources.append(activities_of(theory.derivatives, noise @ factor.T))
-    outputs = len(theory.y)
-    noise = jax.random.normal(next(keys), (count, outputs, theory.initial.shape[1]), jnp.float32).astype(kind)
-    z = noise @ theory.initial.T
-    modes, y = z @ theory.U, theory.y[None]
-    errors = jnp.stack([modes - y, -modes - y], axis=1)
-    shift = jax.random.randint(next(keys), (count, 1), 0, outputs)
-    order = ((jnp.arange(outputs)[None, :] + shift) % outputs)[:, None, :, None]
-    mixed = outputs**0.5 * jnp.take_along_axis(errors, order, axis=2)
-    signs = jax.random.rademacher(next(keys), (count, 1, outputs, 1), kind)
-    every = jnp.broadcast_to(theory.y, (count, 1, *theory.y.shape))
-    targets = outputs**0.5 * signs * jnp.take_along_axis(every, order, axis=2)
-    return Draw(sources, modes[:, None], errors, mixed, targets, next(keys)), z
 
 
 @dataclass(frozen=True)
@@ -176,7 +49,6 @@ class Forces:
 
     def __init__(self, theory: Theory, draw: Draw, still: Still | None = None):
         self.theory, self.draw, self.still = theory, draw, still
-        self.ones = jnp.ones((1, 1, 1, len(theory.U)), theory.U.dtype)
         self._exact = [
             {kind: made(pieces, source) for kind, pieces in own.items()}
             for own, source in zip(theory.pieces, draw.sources)
@@ -187,16 +59,11 @@ class Forces:
         """A pair without edges; `which` of a tensor's two pairs it is: each has random vectors of its own."""
         key = (layer, kind, which)
         if key not in self._loose:
-            theory, count = self.theory, len(self.draw.z)
+            theory = self.theory
             place = (2 * layer + which) * len(PAIRS) + sorted(PAIRS).index(kind)
 
-            def noise(number: int, rank: int) -> Array:
-                own = jax.random.fold_in(jax.random.fold_in(self.draw.key, place), number)
-                shape = (count, 1, len(theory.y), rank)
-                return jax.random.normal(own, shape, jnp.float32).astype(theory.U.dtype)
-
             made_here, openings = self._exact[layer][kind], theory.openings[layer][kind]
-            self._loose[key] = list(without_edges(made_here, openings, noise))
+            self._loose[key] = list(without_edges(made_here, openings, partial(self.draw.noise, place)))
         return self._loose[key]
 
     def force(self, c: Contribution, weight: tuple[Array, Sequence[Array]], at_rest: bool = False) -> Array:
@@ -397,7 +264,7 @@ class Forces:
             [own.axes[k] for k in free],
             [self.loose(layer, own.kinds[k], k) for k in free],
             root,
-            self.ones,
+            self.draw.ones,
             rows,
         )
 

@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import jax
-import jax.numpy as jnp
 
 from numeric.trained.sampled.objects import Made
 
@@ -64,7 +63,7 @@ def object_edge(axes: tuple[int, int], pieces: Sequence[Made]) -> Edge:
             near, far = (piece.right, piece.left) if back else (piece.left, piece.right)
             x = v if near is None else v * near
             if piece.matrix is None:
-                x = jnp.sum(x, axis=-1, keepdims=True)
+                x = x.sum(axis=-1, keepdims=True)
             else:
                 x = x @ (piece.matrix.T if back else piece.matrix)
             x = x if far is None else x * far
@@ -163,14 +162,14 @@ def contract(
         free = [factor for factor in factors if not any(factor is other for other in bound)]
         shared = _product([vector for vector, _ in free])
         if rows is not None and shared is not None and rows.closed(set().union(*(labels for _, labels in free))):
-            shared = jnp.mean(shared, axis=rows.axis, keepdims=True)
+            shared = shared.mean(axis=rows.axis, keepdims=True)
         every = _product([*([] if shared is None else [shared]), *(vector for vector, _ in bound)])
         return ones if every is None else every, inside
 
     total, _ = gather(root, None)
     for label in range(len(vectors)):
         if label not in seen:
-            total = total * jnp.sum(gather(label, None)[0], axis=-1, keepdims=True)
+            total = total * gather(label, None)[0].sum(axis=-1, keepdims=True)
     return total
 
 

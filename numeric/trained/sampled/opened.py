@@ -15,7 +15,6 @@ from typing import Any
 
 import jax
 import numpy as np
-from scipy.sparse.linalg import eigsh
 
 from numeric.contributions import Contraction
 from numeric.generated.adjoint import CONTRACTIONS
@@ -86,8 +85,8 @@ class Opened:
     far: Array
 
 
-def opened(matrix: np.ndarray) -> Opened:
-    """A matrix by its singular vectors, or by something as good that takes less time.
+def opened(matrix: np.ndarray, precision: float = 0.0) -> Opened:
+    """A matrix, known to a relative `precision`, by its singular vectors, or by something as good that takes less time.
 
     A positive one by its largest eigenvector and a Cholesky factor of what is left: the random vectors have the same
     distribution. Else by rows in any orthogonal basis, M = Σ_k v_k (v_kᵀ M): the noise is the least where both factors
@@ -106,7 +105,7 @@ def opened(matrix: np.ndarray) -> Opened:
     rows = basis.T @ matrix
     size = np.linalg.norm(rows, axis=1)
     order = np.argsort(-size)
-    order = order[size[order] > NOTHING * size[order[0]]]
+    order = order[size[order] > max(NOTHING, precision) * size[order[0]]]
     half = np.sqrt(size[order])[:, None]
     return _split(half * basis.T[order], rows[order] / half)
 
@@ -121,6 +120,8 @@ def _positive(matrix: np.ndarray) -> Opened | None:
     """None where a symmetric matrix has negative eigenvalues, or nearly so."""
     if len(matrix) < SMALL:
         return None
+    from scipy.sparse.linalg import eigsh  # a third of a second that `import numeric` does without
+
     (value,), vector = eigsh(matrix, k=LEADING, v0=np.ones(len(matrix)))
     if value <= 0:
         return None
@@ -146,7 +147,8 @@ def openings(pieces: Sequence[Piece], known: list[tuple[np.ndarray, Opened]]) ->
         own = next((old for other, old in known if np.array_equal(other, piece.matrix)), None)
         if own is None:
             kind = np.asarray(piece.matrix).dtype
-            own = jax.tree_util.tree_map(partial(np.asarray, dtype=kind), opened(np.asarray(piece.matrix, float)))
+            found_here = opened(np.asarray(piece.matrix, float), 8 * float(np.finfo(kind).eps))
+            own = jax.tree_util.tree_map(partial(np.asarray, dtype=kind), found_here)
             known.append((piece.matrix, own))
         found.append(own)
     return tuple(found)

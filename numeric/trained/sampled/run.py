@@ -26,8 +26,13 @@ from numeric.trained.sampled.estimate import Sampler, Sums, relative
 
 FEWEST = 8
 """Batches before a standard error is believed."""
+TIME_OVER = "the time budget ended"
 SAVED = 30.0
 """Seconds between two checkpoints."""
+
+
+class OutOfRange(NumericError):
+    """Numbers too large to go on with."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +62,7 @@ def run(sampler: Sampler, goal: Goal, known: np.ndarray, identity: bytes, device
         _read(goal.checkpoint, sums, identity)
     start = saved = clock.monotonic()
     processes, own = jax.process_count(), jax.process_index()
-    ended, error = "the time budget ended", float("inf")
+    ended, error = TIME_OVER, float("inf")
     with _shown(goal) as show:
         try:
             while True:
@@ -70,7 +75,7 @@ def run(sampler: Sampler, goal: Goal, known: np.ndarray, identity: bytes, device
                 estimate, errors = sums.estimate()
                 error = relative(estimate, errors, known)
                 if not np.isfinite(error) and sums.samples and not np.isfinite(estimate["mean"]).all():
-                    raise NumericError("The sampled correction leaves the range of floating point: scale the targets.")
+                    raise OutOfRange("The sampled correction leaves the range of floating point: scale the targets.")
                 elapsed = clock.monotonic() - start
                 show(sums.samples, error, elapsed)
                 if goal.checkpoint is not None and own == 0 and clock.monotonic() - saved > SAVED:

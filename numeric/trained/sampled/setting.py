@@ -14,9 +14,9 @@ from numeric.errors import NumericError
 from numeric.evaluation.host import square_pairs
 from numeric.generated.adjoint import CONTRACTIONS, PAIRS
 from numeric.trained.infinite import KernelPrediction
-from numeric.trained.sampled.forces import Still, Theory, objects_of
 from numeric.trained.sampled.objects import HIGHEST, HiddenLayer, needed_orders, root
 from numeric.trained.sampled.opened import every_opening, openings
+from numeric.trained.sampled.theory import Still, Theory, objects_of
 
 
 def source_orders() -> set[tuple[int, int]]:

@@ -15,11 +15,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from numeric.brackets import Functions
 from numeric.contributions import Contribution
 from numeric.generated.training import CROSS, CUMULANTS, MEAN, SQUARE
+from numeric.runtime import one_thread
 from numeric.trained.finite import FiniteWidth
 from numeric.trained.sampled.clock import Clock
-from numeric.trained.sampled.forces import Forces, Theory, draw
+from numeric.trained.sampled.draws import Draw, draw, host_draw
+from numeric.trained.sampled.forces import Forces
+from numeric.trained.sampled.kept import kept, stacked
+from numeric.trained.sampled.theory import Theory
 from numeric.trained.sampled.times import Moment
 from numeric.trained.statistics import partner
 
@@ -53,34 +58,52 @@ class SpreadWeights:
 @jax.jit
 def spread_batch(program: SpreadProgram, key: Array, weights: SpreadWeights) -> tuple[Array, Array]:
     """Sums over a batch of draws of the variance's correction, and of its squares: (outputs, tests)."""
-    theory, W = program.theory, program.residual
     own, signs_key = jax.random.split(key)
-    drawn, z = draw(theory, own, program.count)
-    forces = Forces(theory, drawn)
-    signs = jax.random.rademacher(signs_key, (program.count, 1, 1, len(W)), W.dtype)
+    drawn, z = draw(program.theory, own, program.count)
+    shape = (program.count, 1, 1, len(program.residual))
+    return _sums(program, drawn, z, jax.random.rademacher(signs_key, shape, program.residual.dtype), weights)
+
+
+@one_thread()
+def host_spread_batch(
+    program: SpreadProgram, functions: Functions, seed: tuple[int, int], weights: SpreadWeights
+) -> tuple[Array, Array]:
+    """As `spread_batch`, by NumPy: nothing is compiled."""
+    made: dict = {}
+    own, packed = kept((program, weights), made)
+    drawn, z = host_draw(own.theory, functions, seed, program.count)
+    kind, random = np.dtype(program.residual.dtype), np.random.default_rng((*seed, 2))
+    signs = random.choice(np.array([-1, 1], kind), (program.count, 1, 1, len(program.residual)))
+    try:
+        return _sums(own, drawn, kept(z, made), kept(signs, made), packed)
+    finally:
+        made.clear()
+
+
+def _sums(program: SpreadProgram, drawn: Draw, z: Array, signs: Array, weights: SpreadWeights) -> tuple[Array, Array]:
+    W, forces = program.residual, Forces(program.theory, drawn)
     outside = signs @ W
 
     def odd(packed: Packed) -> Array:
-        total = jnp.zeros((), W.dtype)
-        for c in MEAN:
-            both = forces.signed(c, packed[c.weight])
-            total = total + (both[:, 0] - both[:, 1]) / 2
-        return total
+        every = [forces.signed(c, packed[c.weight]) for c in MEAN]
+        return sum(((both[:, 0] - both[:, 1]) * 0.5 for both in every[1:]), (every[0][:, 0] - every[0][:, 1]) * 0.5)
 
     def crossed(packed: Packed) -> Array:
-        return sum((_crossed(forces, c, packed[c.weight], outside) for c in CROSS), jnp.zeros((), W.dtype))
+        first, *others = (_crossed(forces, c, packed[c.weight], outside) for c in CROSS)
+        return sum(others, first)
 
     def square(packed: Packed) -> Array:
         number, (factor,) = packed[SQUARE.weight]
-        total = jnp.zeros((), W.dtype)
-        for (scale, (left,)), vector in _outsides(program, weights, signs, outside):
-            total = total + _crossed(forces, SQUARE, (scale * number, (left, factor)), vector)
-        return total
+        first, *others = (
+            _crossed(forces, SQUARE, (scale * number, (left, factor)), vector)
+            for (scale, (left,)), vector in _outsides(program, weights, signs, outside)
+        )
+        return sum(others, first)
 
-    total = 2 * (z @ W.T) * _answered(program, weights, odd)
-    total = total + signs[:, 0] * _answered(program, weights, lambda packed: 2 * crossed(packed) + square(packed))
-    total = total.astype(jnp.float64)
-    return jnp.sum(total, axis=0), jnp.sum(total**2, axis=0)
+    total = 2.0 * (z @ W.T) * _answered(program, weights, odd)
+    total = total + signs[:, 0] * _answered(program, weights, lambda packed: 2.0 * crossed(packed) + square(packed))
+    found = stacked([total])[0].astype(jnp.float64)
+    return found.sum(axis=0), (found**2).sum(axis=0)
 
 
 def _answered(program: SpreadProgram, weights: SpreadWeights, force: Callable[[Packed], Array]) -> Array:
@@ -120,10 +143,10 @@ def _crossed(forces: Forces, c: Contribution, weight: tuple[Array, Sequence[Arra
         else:
             scale, vectors = float(len(forces.theory.y)) if together else 1.0, {}
             bridge = forces.delta(c, (0, 1), factors)
-        value = scale * jnp.mean(forces.tensor(pairing, c, vectors, bridge, c.external[1], outside=outside), axis=1)
+        value = scale * forces.tensor(pairing, c, vectors, bridge, c.external[1], outside=outside).mean(axis=1)
         total = value if total is None else total + value
     assert total is not None
-    return number[:, None, None] * jnp.broadcast_to(total, (total.shape[0], len(forces.theory.y), total.shape[2]))
+    return number[:, None, None] * total
 
 
 def exact_part(exact: FiniteWidth, residual: np.ndarray, test: Sequence[int]) -> np.ndarray:
@@ -140,8 +163,12 @@ class SpreadSampler:
     program: SpreadProgram
     clock: Clock
     seed: int
+    functions: Functions | None = None
 
     def launch(self, number: int) -> tuple[np.ndarray, np.ndarray]:
+        if self.functions is not None:
+            found = host_spread_batch(self.program, self.functions, (self.seed, number), self._weights(number))
+            return np.asarray(found[0]), np.asarray(found[1])
         key = jax.random.fold_in(jax.random.key(self.seed), number)
         first, second = spread_batch(self.program, key, self._weights(number))
         return np.asarray(first), np.asarray(second)

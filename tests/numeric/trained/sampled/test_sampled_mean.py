@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import jax
 import numpy as np
 import pytest
@@ -9,8 +11,10 @@ import pytest
 from numeric import flow, predict
 from numeric.errors import NumericError
 from numeric.trained import GradientDescent, GradientFlow, Momentum, Schedule, StochasticDescent, TwoStep
+from numeric.trained.sampled import estimate
+from numeric.trained.sampled.draws import Draw, draw, host_draw
 from numeric.trained.sampled.estimate import Sampler
-from numeric.trained.sampled.forces import draw
+from numeric.trained.sampled.kept import kept
 from numeric.trained.sampled.two_labels import first_order_kernels
 
 RATES = {"C_b": 0.1, "C_W": 1.2, "lambda_b": 0.3, "lambda_W": 1.0}
@@ -93,6 +97,53 @@ def test_controls_have_the_means_that_pair_averages_give(small):
     error = values.std(axis=1, ddof=1) / np.sqrt(values.shape[1])
     assert (error > 0).all() and len(values) >= 5
     assert np.abs(values.mean(axis=1) / error).max() < 4
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("time", [None, 3])
+def test_numpy_and_the_compiled_program_make_the_same_of_the_same_draws(time):
+    """Two outputs: every part, its square and what controls are fitted to, from one set of neurons and vectors."""
+    _, kernels, y, train = setting(depth=2, outputs=2)
+    p = predict(kernels, y, train, GradientDescent(0.2), time=time, method="sampled", batch=20, dtype="float64")
+    sampler = p.sampler(None if time is None else float(time))
+    key, (weights, late) = jax.random.key(3), sampler._weights(0)
+    compiled = estimate._batch(sampler.program, key, weights, late)
+    made = {}
+    program, packed, then = kept((sampler.program, weights, late), made)
+    plain = {name: np.asarray(getattr(sampler.program.controls, name)) for name in ("means", "strength")}
+    program = replace(program, controls=replace(program.controls, **plain))
+    drawn, _ = draw(sampler.program.theory, key, 20)
+    own = {name: kept(value, made) for name, value in vars(drawn).items() if name != "noise"}
+    own["noise"] = lambda *place: kept(drawn.noise(*place), made)
+    found = estimate._sums(program, Draw(**own), packed, then)
+    for x, other in zip(jax.tree_util.tree_leaves(found), jax.tree_util.tree_leaves(compiled), strict=True):
+        np.testing.assert_allclose(x, other, rtol=1e-10, atol=1e-10 * np.abs(other).max())
+
+
+def off(values, K):
+    """How far the mean of v v^T over draws is from K, in standard errors at most; values are (draws, N)."""
+    error = np.sqrt((np.outer(np.diagonal(K), np.diagonal(K)) + K**2) / len(values))
+    return np.max(np.abs(values.T @ values / len(values) - K) / error)
+
+
+def test_the_numbers_that_numpy_draws():
+    """K of neurons and initial outputs, their independence, orders and signs, vectors by their place."""
+    _, kernels, y, train = setting(depth=3, outputs=2)
+    p = predict(kernels, y, train, GradientDescent(0.2), method="sampled", batch=20, dtype="float64")
+    program, functions, count = p.sampler(None).program, kernels.activation.FUNCTIONS, 4000
+    drawn, z = host_draw(kept(program.theory, {}), functions, (0, 7), count)
+    for layer, source in zip((1, 2), drawn.sources):
+        s = source[0].array[:, 0, 0]
+        assert off(np.arctanh(s), np.asarray(kernels.layer(layer).K)) < 4.5
+        np.testing.assert_allclose(source[1].array[:, 0, 0], 1 - s**2, atol=1e-14)
+    K = p.kernel.K
+    assert off(z.reshape(count, -1), np.kron(np.eye(2), K)) < 4.5
+    noise = drawn.noise(1, 2, 3).array
+    assert noise.shape == (count, 1, 2, 3) and off(noise.reshape(count, -1), np.eye(6)) < 4.5
+    assert np.array_equal(drawn.noise(1, 2, 3).array, noise) and not np.array_equal(drawn.noise(1, 3, 3).array, noise)
+    every = np.einsum("skoa,skob->sab", drawn.errors.array, drawn.errors.array)
+    np.testing.assert_allclose(np.einsum("skoa,skob->sab", drawn.mixed.array, drawn.mixed.array), 2 * every, atol=1e-9)
+    np.testing.assert_array_equal(z, host_draw(kept(program.theory, {}), functions, (0, 7), count)[1])
 
 
 def ask(small, **options):
