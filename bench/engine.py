@@ -71,7 +71,7 @@ def first_calls(name: str) -> Iterator[Row]:
     """Three inputs, depth 3, all tensors that exist: with empty caches, then with full ones; f.error; a warm flow."""
     with tempfile.TemporaryDirectory() as folder:
         for state in ("empty", "full"):
-            first, error, warm = _process(FIRST, name, NUMERIC_CACHE_DIR=folder)
+            first, error, warm = _process(FIRST, name, NUMERIC_CACHE_DIR=folder, DERIVE_CACHE_DIR=folder)
             row = {"what": f"first call, N = 3, depth 3: {name}, {state} caches", "first_cpu": first, "warm_cpu": warm}
             yield row | {"f_error_cpu": error, "f_error_allowed": 2 * warm + 1}
 

@@ -34,18 +34,35 @@ def _committed(name: str) -> types.ModuleType | None:
 
 @lru_cache(maxsize=64)
 def _generated(definition: str) -> types.ModuleType:
-    """The module of a formula that has passed derive's whitelist parser, compiled in memory."""
+    """The module of a formula that has passed derive's whitelist parser, compiled in memory.
+
+    Its source is kept on disk with derive's other answers, so that the next process need not import SymPy; wherever it
+    comes from it is read and checked (`derive.safety`) before it runs.
+    """
+    from derive.cache import recall
+    from derive.safety import UnsafeSource, check_source
+
+    made = recall("generated module", definition, lambda: _written(definition))
+    if made["committed"]:
+        return importlib.import_module(f"numeric.generated.{made['committed']}")
+    try:
+        tree = check_source(made["source"], imports=True)
+    except UnsafeSource:  # what was kept is not what we wrote
+        tree = check_source(_written(definition)["source"], imports=True)
+    module = types.ModuleType(f"numeric.generated.in_memory_{abs(hash(definition))}", made["definition"])
+    exec(compile(tree, "<generated activation>", "exec"), module.__dict__)
+    return module
+
+
+def _written(definition: str) -> dict[str, str]:
+    """The committed module's name, or the source that is generated for a formula."""
     from derive.activations import activation
     from derive.codegen import activation_module
 
     sigma = activation(definition)
-    committed = _committed(sigma.name)
-    if committed is not None:
-        return committed
-    module = types.ModuleType(f"numeric.generated.in_memory_{abs(hash(definition))}", sigma.definition)
-    source = activation_module(sigma, shared=True)  # built from the parsed expression, and checked (derive.safety)
-    exec(compile(source, "<generated activation>", "exec"), module.__dict__)
-    return module
+    if _committed(sigma.name) is not None:
+        return {"committed": sigma.name}
+    return {"committed": "", "definition": sigma.definition, "source": activation_module(sigma, shared=True)}
 
 
 def _name(activation: Any) -> str:

@@ -23,6 +23,7 @@ from numeric.evaluation.bracket_tables import rounded_pairs
 from numeric.evaluation.devices import everywhere, local, split
 from numeric.evaluation.host import host_is_faster, host_pairs, host_unique
 from numeric.evaluation.layer import Tensors, combine, combine_rows, needed
+from numeric.evaluation.threads import parts_of, unique_in_threads
 from numeric.subscripts import Rows, Steps, Values
 
 Pairs = dict[Order, jax.Array]
@@ -56,12 +57,13 @@ def layer_step(
     roundings: Sequence[Callable[[jax.Array], jax.Array]] = (),
     brackets: dict[str, Any] | None = None,
     smallest: bool = False,
+    threads: int = 1,
 ) -> Tensors:
     """All tensors of the next layer, `rows` rows of the four-point ones at a time; `tick` hears of each part done.
 
     With `roundings` of the brackets, the largest (or smallest) value of each entry that they lead to (where
     all rows are computed at once; in blocks, of the first). `brackets` keeps what was integrated, for another step from
-    the same kernel.
+    the same kernel. `threads` of Python share the four-point brackets.
     """
     pairs, quads = needed(table.steps, names)
     kept = {} if brackets is None else brackets
@@ -73,6 +75,9 @@ def layer_step(
             else:
                 kept["two"], _ = _brackets(functions, pairs, (), None)(replace(plan, quadruples=None), tensors["K"])
             kept["four"] = jnp.asarray(host_unique(functions, plan, K, quads))
+        elif mesh is None and quads and (parts := parts_of(plan, tensors["K"], threads)) > 1:
+            kept["two"], _ = _brackets(functions, pairs, (), None)(replace(plan, quadruples=None), tensors["K"])
+            kept["four"] = unique_in_threads(functions, plan, tensors["K"], quads, parts)
         elif mesh is None:
             kept["two"], kept["four"] = _brackets(functions, pairs, quads, mesh)(plan, tensors["K"])
         else:

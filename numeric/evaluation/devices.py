@@ -34,7 +34,10 @@ def make_mesh(devices: Sequence[jax.Device]) -> Mesh:
 
 
 def split(plan: Plan, parts: int) -> Plan:
-    """The plan with every bucket's jobs arranged as (parts, jobs, ...); idle jobs write to the slot that is dropped."""
+    """The plan with every bucket's jobs arranged as (parts, jobs, ...), NumPy arrays that cost nothing to take apart.
+
+    Idle jobs write to the slot that is dropped.
+    """
     if not isinstance(plan.quadruples, ConditionedQuadruples) or not plan.quadruples.buckets:
         return plan
     buckets = []
@@ -47,7 +50,7 @@ def split(plan: Plan, parts: int) -> Plan:
             if name == "slots":
                 padding = np.full_like(padding, _count(plan.quadruples.size))
             array = np.concatenate([array, padding])
-            arrays[name] = jnp.asarray(array.reshape(parts, -1, *array.shape[1:]))
+            arrays[name] = array.reshape(parts, -1, *array.shape[1:])
         buckets.append(replace(bucket, **arrays))
     return replace(plan, quadruples=replace(plan.quadruples, buckets=tuple(buckets)))
 

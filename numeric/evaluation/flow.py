@@ -36,8 +36,9 @@ from numeric.evaluation.inputs import (
 )
 from numeric.evaluation.layer import needed
 from numeric.evaluation.layers import Run
-from numeric.evaluation.memory import needs, rows_within
+from numeric.evaluation.memory import needs, rows_within, threads_within
 from numeric.evaluation.results import Flow
+from numeric.evaluation.threads import cores
 from numeric.functionals import evaluation as residual
 from numeric.runtime import check_process, one_thread
 from numeric.subscripts import Steps
@@ -137,6 +138,7 @@ def flow(
     )
     traced = is_traced(inputs, arrays)
     rows = len(inputs) if traced else rows_within(need, read_memory(memory))
+    threads = 1 if traced else threads_within(need, read_memory(memory), cores())
     if traced and plan is None:
         raise NumericError("Inside jit, grad or vmap pass plan=f.plan of a flow f computed outside nearby.")
     if len(given) < 2:
@@ -145,7 +147,7 @@ def flow(
         found = equivalent_rates(*own) if "Theta" in names else (zero, zero)
         arrays = dict(zip(rates, found)) | arrays
     parameters = Parameters(**arrays)
-    run = Run(functions, steps, names, widths, parameters, _tolerance(tolerance, kind), mesh, rows)
+    run = Run(functions, steps, names, widths, parameters, _tolerance(tolerance, kind), mesh, rows, threads)
     if plan is not None:
         plan = _given_plan(plan, depth, len(inputs), run.quads)
     if traced:

@@ -44,11 +44,14 @@ class Run:
         tolerance: float,
         mesh: Mesh | None = None,
         rows: int | None = None,
+        threads: int = 1,
     ) -> None:
-        """`rows` of the four-point tensors are computed at a time; None takes all at once."""
+        """`rows` of the four-point tensors are computed at a time; None takes all at once. `threads` share a layer's
+        four-point brackets.
+        """
         self.functions, self.steps, self.names, self.mesh = functions, steps, names, mesh
         self.widths, self.parameters, self.tolerance = widths, parameters, tolerance
-        self.depth, self.rows = len(widths), rows
+        self.depth, self.rows, self.threads = len(widths), rows, threads
         self.pairs, self.quads = needed(steps, names)
 
     def values(self, layer: int) -> Values:
@@ -144,7 +147,7 @@ class Run:
         table, values = Table(self.steps), self.values(layer)
         return layer_step(
             self.functions, table, self.names, plan, values, tensors, rows, self.mesh, tick, self.roundings,
-            self.brackets(layer), self.smallest,
+            self.brackets(layer), self.smallest, self.threads,
         )  # fmt: skip
 
     def brackets(self, layer: int) -> dict[str, Any] | None:

@@ -65,6 +65,12 @@ def rows_within(need: Needs, memory: float) -> int:
     return max(1, min(int(free / (BLOCK * need.row)), need.size - 1))
 
 
+def threads_within(need: Needs, memory: float, most: int) -> int:
+    """How many threads may fill a copy of the unique quadruples each: as many as `most` and the budget allow."""
+    free = memory - need.held() - need.evaluation
+    return max(1, min(most, 1 + int(free / max(need.quadruples, 1.0))))
+
+
 def _shown(number: float) -> str:
     """Bytes in GB, two digits or whole numbers."""
     return f"{number / 1e9:.2g}" if number < 1e11 else f"{number / 1e9:.0f}"

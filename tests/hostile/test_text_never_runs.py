@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import ast
+import json
+import os
+import subprocess
+import sys
 from html import escape
 from pathlib import Path
 
+import jax.numpy as jnp
+import numpy as np
 import pytest
 import sympy as sp
 from click.testing import CliRunner
@@ -24,6 +30,7 @@ from derive.reports.latex import write_latex
 from derive.reports.markdown import write_markdown
 from derive.safety import UnsafeSource, check_source, run_checked
 from derive.symbols import z
+from numeric import activations
 
 PAYLOADS = [
     'tanh(3*z)#"""; import os; os.system("touch OWNED"); """',
@@ -204,3 +211,32 @@ def test_snippets_hold_nothing_but_the_network(framework: str) -> None:
         modules = {a.name.split(".")[0] for node in ast.walk(tree) if isinstance(node, ast.Import) for a in node.names}
         modules |= {str(node.module).split(".")[0] for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
         assert modules <= {"torch", "jax", "flax", "equinox", "optax", "keras", "numpy", "math", "os"}, modules
+
+
+def test_kept_source_of_a_formula_is_read_with_distrust(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The generated module of a formula is kept on disk: what somebody else wrote there does not run."""
+    monkeypatch.setenv("DERIVE_CACHE_DIR", str(tmp_path))
+    activations._generated.cache_clear()
+    kept = activations.load("tanh(7*z)/7")
+    (path,) = tmp_path.rglob("*.json")
+    stored, owned = json.loads(path.read_text()), tmp_path / "OWNED"
+    assert "tanh" in stored["answer"]["source"]
+    stored["answer"]["source"] += f"\nimport os\nos.mkdir({str(owned)!r})\n"
+    path.write_text(json.dumps(stored))
+    activations._generated.cache_clear()
+    again = activations.load("tanh(7*z)/7")
+    assert again is not kept and not owned.exists()
+    assert float(again.FUNCTIONS.derivatives(jnp.asarray(0.1), 0)) == pytest.approx(np.tanh(0.7) / 7, rel=1e-15)
+
+
+def test_a_second_process_takes_kept_source_without_sympy(tmp_path: Path) -> None:
+    code = (
+        "import sys; from numeric.activations import load; "
+        "f = load('z**3').FUNCTIONS.derivatives(2.0, 1); print(float(f), 'sympy' in sys.modules)"
+    )
+    environment = os.environ | {"DERIVE_CACHE_DIR": str(tmp_path)}
+    told = [
+        subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True).stdout
+        for _ in range(2)
+    ]
+    assert [text.split() for text in told] == [["12.0", "True"], ["12.0", "False"]]

@@ -50,16 +50,24 @@ class Bucket:
 
 
 def plane_nodes(step: float, radius: float, half: bool, single: bool, chunk: int) -> np.ndarray:
-    """Nodes of the (disk-pruned) rule for a whitened pair, (chunks, 3, chunk); half of them if parity allows."""
-    line = half_line(step, radius)
-    full = np.concatenate([-line[::-1], line])
+    """Nodes of the (disk-pruned) rule for a whitened pair, (chunks, 3, chunk); half of them if parity allows.
+
+    In the plane they are a triangular lattice: among all whose errors begin at the frequency 2 pi / step, whatever the
+    direction, it has the fewest nodes, 13 % less than squares.
+    """
     if single:
+        line = half_line(step, radius)
+        full = np.concatenate([-line[::-1], line])
         x = np.stack([line if half else full, np.zeros(line.size if half else full.size)])
         w = step / np.sqrt(2 * np.pi) * np.exp(-(x[0] ** 2) / 2)
     else:
-        x = np.stack([v.ravel() for v in np.meshgrid(line if half else full, full, indexing="ij")])
-        x = x[:, (x**2).sum(axis=0) <= radius**2]
-        w = step**2 / (2 * np.pi) * np.exp(-(x**2).sum(axis=0) / 2)
+        apart = 2 / np.sqrt(3) * step  # neighbours in a row; rows are a step apart, every other one is shifted
+        count = int(np.ceil(radius / step)) + 1
+        row, place = np.meshgrid(np.arange(-count, count + 1), np.arange(-count, count + 1), indexing="ij")
+        x = np.stack([((place + 0.5 + 0.5 * (row % 2)) * apart).ravel(), (row * step).ravel()])
+        ahead = (x[0] > 0) | ((x[0] == 0) & (x[1] > 0)) if half else True
+        x = x[:, ((x**2).sum(axis=0) <= radius**2) & ahead]
+        w = step * apart / (2 * np.pi) * np.exp(-(x**2).sum(axis=0) / 2)
     nodes = np.concatenate([x, (2 * w if half else w)[None]])
     count = -(-nodes.shape[1] // chunk)
     count = ladder(count) if count > 8 else count
