@@ -5,17 +5,22 @@ The numbers of docs/performance.md. CPU time of all threads, so that a loaded ma
 
 from __future__ import annotations
 
+import argparse
 import json
-import sys
 import time
 from collections.abc import Callable
-from typing import Any
+from functools import partial
+from itertools import product
+from pathlib import Path
+from typing import Any, TypeAlias
 
 import jax
 import numpy as np
 
 from numeric import flow, kernel_matrices
 
+Cost: TypeAlias = "dict[float, float]"
+DIGITS = (1e-4, 1e-6, 1e-8, 1e-10)
 NETWORK = {"C_b": 0.0, "C_W": 1.0, "lambda_b": 1.0, "lambda_W": 1.0}
 
 
@@ -34,55 +39,61 @@ def inputs(size: int) -> np.ndarray:
     return np.random.default_rng(1).normal(size=(size, 64))
 
 
-def exponent(cost: dict[float, float]) -> float:
-    """The slope of log cost against log x, from the last two points."""
-    (x, a), (y, b) = list(cost.items())[-2:]
-    return float(np.log(b / a) / np.log(y / x))
+def fitted(cost: dict[float, float]) -> dict[str, Any]:
+    """The slope of log cost against log x by least squares, and those between neighbouring points."""
+    x, y = np.log(list(cost)), np.log(list(cost.values()))
+    between = np.diff(y) / np.diff(x)
+    return {"exponent": round(float(np.polyfit(x, y, 1)[0]), 2), "between": [round(float(s), 2) for s in between]}
 
 
-def show(what: str, cost: dict[float, float]) -> None:
-    print(json.dumps({"what": what, "cost": cost, "exponent": round(exponent(cost), 2)}), flush=True)
+def show(what: str, cost: dict[float, float]) -> dict[str, Any]:
+    row = {"what": what, "cost": {f"{x:g}": round(seconds, 4) for x, seconds in cost.items()}} | fitted(cost)
+    print(json.dumps(row), flush=True)
+    return row
 
 
-def main(parts: list[str]) -> None:
-    everything = {
-        "kernels": lambda: [
-            show(
-                f"K, Theta of {name} in blocks, 10 hidden layers, against N",
-                {
-                    n: warm(lambda n=n, a=name: kernel_matrices(a, inputs(n), 11, **NETWORK), 1)
-                    for n in (512, 1024, 2048)
-                },
-            )
-            for name in ("relu", "erf", "tanh")
-        ],
-        "host": lambda: show(
-            "all 15, tanh 1e-8, one hidden layer on the host, against N",
-            {n: warm(lambda n=n: flow("tanh", inputs(n), 2, 64, **NETWORK, tolerance=1e-8)) for n in (2, 3, 4, 6)},
-        ),
-        "compiled": lambda: show(
-            "all 15, tanh 1e-8, one hidden layer, compiled, against N",
-            {n: warm(lambda n=n: flow("tanh", inputs(n), 2, 64, **NETWORK, tolerance=1e-8), 1) for n in (8, 16)},
-        ),
-        "depth": lambda: show(
-            "all 15, tanh 1e-8, N = 6, against depth - 1",
-            {d: warm(lambda d=d: flow("tanh", inputs(6), d + 1, 64, **NETWORK, tolerance=1e-8)) for d in (1, 2, 4, 8)},
-        ),
-        "tolerance": lambda: show(
-            "all 15, tanh, N = 6, one hidden layer, against 1/tolerance",
-            {
-                1 / t: warm(lambda t=t: flow("tanh", inputs(6), 2, 64, **NETWORK, tolerance=t))
-                for t in (1e-4, 1e-6, 1e-8, 1e-10)
-            },
-        ),
-        "estimate": lambda: show(
-            "f.error after a flow of tanh, 1e-10, three hidden layers, against N",
-            {n: warm(lambda n=n: list(flow("tanh", inputs(n), 4, 64, **NETWORK).error.values())) for n in (2, 3, 4)},
-        ),
-    }
-    for part in parts or everything:
-        everything[part]()
+def of_all(sizes: tuple[int, ...], depths: tuple[int, ...] = (1,), tolerances: tuple[float, ...] = (1e-8,)) -> Cost:
+    """All fifteen tensors of tanh, against whichever of the three has several values."""
+    found: Cost = {}
+    for n, hidden, tolerance in product(sizes, depths, tolerances):
+        x = n if len(sizes) > 1 else hidden if len(depths) > 1 else 1 / tolerance
+        settings = {**NETWORK, "tolerance": tolerance, "layers": "last"}
+        found[x] = warm(lambda n=n, d=hidden, s=settings: flow("tanh", inputs(n), d + 1, 64, **s).U)
+    return found
+
+
+def kernels(name: str) -> Cost:
+    return {n: warm(lambda n=n: kernel_matrices(name, inputs(n), 11, **NETWORK), 1) for n in (1024, 2048, 4096)}
+
+
+def estimates() -> Cost:
+    return {n: warm(lambda n=n: list(flow("tanh", inputs(n), 4, 64, **NETWORK).error.values())) for n in (2, 3, 4)}
+
+
+JOBS: dict[str, Callable[[], Cost]] = {
+    **{f"K, Theta of {n} in blocks, 10 hidden layers, against N": partial(kernels, n) for n in ("relu", "erf", "tanh")},
+    "all 15, one hidden layer on the host, against N": lambda: of_all((2, 3, 4, 6)),
+    "all 15, one hidden layer, compiled, against N": lambda: of_all((8, 16, 24, 32)),
+    "all 15, N = 6 on the host, against hidden layers": lambda: of_all((6,), (1, 2, 4, 8)),
+    "all 15, N = 12 compiled, against hidden layers": lambda: of_all((12,), (1, 2, 4, 8)),
+    "all 15, N = 6 on the host, one hidden layer, against 1/tolerance": lambda: of_all((6,), (1,), DIGITS),
+    "all 15, N = 16 compiled, one hidden layer, against 1/tolerance": lambda: of_all((16,), (1,), DIGITS),
+    "f.error after a flow of three hidden layers, 1e-10, against N": estimates,
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("parts", nargs="*", help="words; rows that hold one of them (default: all)")
+    parser.add_argument("-o", "--output", type=Path, help="write the rows as JSON")
+    given = parser.parse_args()
+    wanted = [what for what in JOBS if not given.parts or any(part in what for part in given.parts)]
+    rows = [show(what, JOBS[what]()) for what in wanted]
+    if given.output:
+        temporary = given.output.with_suffix(".tmp")
+        temporary.write_text(json.dumps(rows, indent=1) + "\n")
+        temporary.replace(given.output)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

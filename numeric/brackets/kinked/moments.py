@@ -30,7 +30,7 @@ NEAR = 24.0  # up to here places are multiples of PANEL, so that their nodes fal
 STEP = 0.25  # of the trapezoidal rule for y beyond, where there is no kink
 TAYLOR = 24  # terms of Taylor's series over half a panel
 GRAIN = 3.0  # standard deviations: Chebyshev points are dense within
-SIZES = (*range(48, 257, 16), *range(288, 769, 32))  # of tables
+SIZES = (*range(40, 129, 8), *range(144, 257, 16), *range(288, 769, 32))  # of tables
 Kind = tuple[int, ...]  # derivative orders of the factors at one label; -k stands for z sigma^(k)
 
 

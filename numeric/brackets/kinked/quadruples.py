@@ -38,6 +38,7 @@ RULES = tuple(
     )
 )  # fmt: skip
 REACHES = tuple(12.0 * 2**k for k in range(7))  # of tables of moments, in conditional deviations
+LENGTHS = (8, 12, 16, 24, 36, 52, 76, 110, 160, 240)  # of the series of a bucket, whose members have one of TERMS
 MIDDLE = RULES[5]
 ROUNDED = 1e-11  # differences below may be rounding
 SAMPLE = 24  # quadruples on which rules are compared
@@ -233,7 +234,8 @@ def _grouped(choice: Choice, radius: float) -> dict[tuple[int, int, float], np.n
         if distinct:
             members = np.flatnonzero((choice.labels == distinct) & (length == terms) & (far == place))
             largest = REACHES[place] if place < len(REACHES) else radius / float(choice.ratio[members].min())
-            found[distinct, terms, largest] = members
+            own = next(n for n in LENGTHS if n >= min(choice.terms[members].max(), terms)) if distinct == 4 else terms
+            found[distinct, own, largest] = members
     return found
 
 

@@ -8,6 +8,10 @@ derivatives Stein's identity trades it for the jump, with C the covariance of th
 
 from __future__ import annotations
 
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
 from jax import Array
 
 from numeric.brackets.arrays import module_of
@@ -18,6 +22,7 @@ from numeric.errors import NumericError
 Component = tuple[int, ...]  # orders at the four slots; -k stands for z sigma^(k)
 
 
+@lru_cache(maxsize=64)
 def without_deltas(functions: Functions, components: tuple[Pattern, ...]) -> tuple[Component, ...]:
     """The components from which `with_deltas` makes the given ones: the same, if none holds a delta function."""
     needed: dict[Component, None] = {}
@@ -25,32 +30,61 @@ def without_deltas(functions: Functions, components: tuple[Pattern, ...]) -> tup
         slot = _delta_slot(functions, pattern)
         if slot is None:
             needed[pattern] = None
-            continue
-        needed[_changed(pattern, slot, 1 - pattern[slot])] = None
-        for j in range(4):
-            if j != slot:
-                needed[_raised(pattern, slot, j)] = None
+        else:
+            needed |= dict.fromkeys(part for _, part in _parts(pattern, slot))
     return tuple(needed)
 
 
 def with_deltas(
     functions: Functions, components: tuple[Pattern, ...], values: dict[Component, Array], C: Array
 ) -> Array:
-    """The given components, (components,), from those of `without_deltas`, with the slots' covariance C (4, 4)."""
-    out = []
-    for pattern in components:
-        slot = _delta_slot(functions, pattern)
-        if slot is None:
-            out.append(values[pattern])
-            continue
-        total = values[_changed(pattern, slot, 1 - pattern[slot])]
-        for j in range(4):
-            if j != slot:
-                total = total - C[slot, j] * values[_raised(pattern, slot, j)]
-        out.append(total / C[slot, slot])
-    return module_of(C).stack(out)
+    """The given components, (components, ...), from those of `without_deltas`, with the slots' covariance C (4, 4, ...).
+
+    All of them at once: a few operations on long arrays.
+    """
+    xp, own = module_of(C), _traded(functions, components)
+    every = xp.stack([values[part] for part in without_deltas(functions, components)])
+    if not own.slot.size:
+        return every[own.plain]
+    total = every[own.parts[:, 0]]
+    for place in (1, 2, 3):
+        total = total - C[own.slot, own.others[:, place]] * every[own.parts[:, place]]
+    return xp.concatenate([every[own.plain], total / C[own.slot, own.slot]])[own.order]
 
 
+class Traded(NamedTuple):
+    """Where the components without and with delta functions come from, and the place of each in that order."""
+
+    plain: np.ndarray  # of the components without
+    slot: np.ndarray  # of the others: where the delta function is
+    others: np.ndarray  # (components, 4) the slots that C couples it to, after itself
+    parts: np.ndarray  # (components, 4) what is added, then what is subtracted for each of them
+    order: np.ndarray
+
+
+@lru_cache(maxsize=64)
+def _traded(functions: Functions, components: tuple[Pattern, ...]) -> Traded:
+    index = {part: i for i, part in enumerate(without_deltas(functions, components))}
+    slots = [_delta_slot(functions, pattern) for pattern in components]
+    plain = [pattern for pattern, slot in zip(components, slots) if slot is None]
+    traded = [(slot, _parts(pattern, slot)) for pattern, slot in zip(components, slots) if slot is not None]
+    first = sorted(range(len(components)), key=lambda i: slots[i] is not None)
+    return Traded(
+        np.array([index[pattern] for pattern in plain], dtype=int),
+        np.array([slot for slot, _ in traded], dtype=int),
+        np.array([[j for j, _ in parts] for _, parts in traded], dtype=int).reshape(-1, 4),
+        np.array([[index[part] for _, part in parts] for _, parts in traded], dtype=int).reshape(-1, 4),
+        np.argsort(first),
+    )
+
+
+def _parts(pattern: Pattern, slot: int) -> list[tuple[int, Component]]:
+    """(slot, component): what the delta function at `slot` is traded for, itself first."""
+    found = [(slot, _changed(pattern, slot, 1 - pattern[slot]))]
+    return found + [(j, _raised(pattern, slot, j)) for j in range(4) if j != slot]
+
+
+@lru_cache(maxsize=4096)
 def _delta_slot(functions: Functions, pattern: Pattern) -> int | None:
     slots = [i for i, k in enumerate(pattern) if functions.has_delta(k)]
     if not slots:
