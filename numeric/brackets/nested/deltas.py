@@ -38,7 +38,7 @@ def without_deltas(functions: Functions, components: tuple[Pattern, ...]) -> tup
 def with_deltas(
     functions: Functions, components: tuple[Pattern, ...], values: dict[Component, Array], C: Array
 ) -> Array:
-    """The given components, (components, ...), from those of `without_deltas`, with the slots' covariance C (4, 4, ...).
+    """The given components, (components, ...), from those of `without_deltas`; the slots' covariance is C (4, 4, ...).
 
     All of them at once: a few operations on long arrays.
     """

@@ -134,7 +134,7 @@ def make_bucket(
             jobs[0], jobs[1], jobs[2], jobs[3], jobs[4], plane, jnp.zeros(1), nothing, nothing, nothing,
             0, single, False, 0, easy,
         )  # fmt: skip
-    n = ladder(work.length[members].max() + 1, 1.4)
+    n = even_ladder(int(work.length[members].max()) + 1)
     widest = float(np.max(work.spread[picked[:, 0], picked[:, 1]][np.arange(len(picked))[:, None], picked[:, 2:]]))
     y, y_step = conditional_rule(sizes, n, widest, smooth, radius, tolerance)
     chunk = int(np.clip(2**20 // (M * y.size), 64, SMALL if layers else 1024))
@@ -147,6 +147,11 @@ def make_bucket(
         jobs[0], jobs[1], jobs[2], jobs[3], jobs[4], jnp.asarray(nodes), jnp.asarray(y), jnp.asarray(y_step),
         jnp.asarray(radius), jnp.asarray(grain), n, single, upward, terms, easy,
     )  # fmt: skip
+
+
+def even_ladder(terms: int) -> int:
+    """An even number of terms, so that parity halves a table: every one of them up to LONG."""
+    return max(terms + terms % 2, 8) if terms <= LONG else ladder(terms)
 
 
 @lru_cache(maxsize=256)

@@ -20,6 +20,7 @@ from numeric.brackets.arrays import module_of, sigma
 from numeric.brackets.functions import Functions
 from numeric.brackets.rules import evaluate, gaussian_weights, half_line, hermite_table
 from numeric.brackets.series.hermite import hermite_rows
+from numeric.brackets.series.raised import of_orders, weighted
 
 SIZES = (16, 32, 48, 64, 80, 96, 112, 128, 160, 192, 224, 256)  # beyond, functions are evaluated everywhere
 SPREADS = (0.0, 0.15, 0.3, 0.5, 0.7, 0.9)  # conditional ones at which the table is tried
@@ -212,8 +213,8 @@ class Tabulated:
         m = table.grain * xp.sinh(self.kappa[:, None] * xp.asarray(points, s.dtype)[None])
         z = m[None] + s[None, :, None] * y[:, None, None]
         highest, self.lower = orders[-1], tuple(reversed(orders))[1:]
-        high = _moments(hermite, sigma(functions, z, highest))
-        zeroth = {k: _moments(hermite[:1], sigma(functions, z, k)) for k in self.lower}
+        high = weighted(hermite, sigma(functions, z, highest))
+        zeroth = {k: weighted(hermite[:1], sigma(functions, z, k)) for k in self.lower}
         self.first: list[int] = []  # the lowest moment of each parity; then the zeroth ones that have it too
         self.own: list[list[int]] = []
         self.coefficients = []
@@ -228,7 +229,7 @@ class Tabulated:
         for j, k in squares:
             which = (j + k) % 2 if split else 0
             matrix = xp.asarray(transform(table.terms, self.parities[which])[1], s.dtype)
-            value = _moments(hermite[:1], sigma(functions, z, j) * sigma(functions, z, k))[0]
+            value = weighted(hermite[:1], sigma(functions, z, j) * sigma(functions, z, k))[0]
             self.squares[j, k] = which, xp.einsum("jp,mp->mj", matrix, value)
 
     def polynomials(self, means: Array) -> list[Array]:
@@ -244,10 +245,11 @@ class Tabulated:
         return module_of(c).einsum("mj,mjq->mq", c, known[which])
 
     def at(self, means: Array, known: list[Array] | None = None) -> dict[int, Array]:
-        """{k: (n, M, Q)} at conditional means (M, Q), or where the polynomials are `known`.
+        """{k: (n, M, Q)} at conditional means (M, Q), or where the polynomials are `known`."""
+        return of_orders(self.rows(means, known), self.orders, self.n, False, self.s)
 
-        C^k_{n+1} = s C^{k+1}_n / sqrt(n + 1).
-        """
+    def rows(self, means: Array, known: list[Array] | None = None) -> Array:
+        """What all orders are multiples of (`series.raised`), (n + orders - 1, M, Q)."""
         xp = module_of(means)
         found = [
             xp.swapaxes(xp.matmul(c, rows), 0, 1)  # (rows, M, Q)
@@ -256,15 +258,5 @@ class Tabulated:
         count = self.n // len(found)
         high = [rows[:count] for _, rows in sorted(zip(self.first, found), key=lambda pair: pair[0])]
         zeroth = {k: rows[count + i][None] for rows, own in zip(found, self.own) for i, k in enumerate(own)}
-        current = xp.stack(high, axis=1).reshape(self.n, *means.shape) if len(high) > 1 else high[0]
-        out = {self.orders[-1]: current}
-        root = xp.sqrt(xp.arange(1, self.n, dtype=self.s.dtype))[:, None, None]
-        for k in self.lower:
-            current = xp.concatenate([zeroth[k], current[:-1] * (self.s[None, :, None] / root)])
-            out[k] = current
-        return out
-
-
-def _moments(table: Array, values: Array) -> Array:
-    """(rows, Y) times (Y, M, P) as one matrix product: (rows, M, P)."""
-    return (table @ values.reshape(values.shape[0], -1)).reshape(-1, *values.shape[1:])
+        every = xp.stack(high, axis=1).reshape(self.n, *means.shape) if len(high) > 1 else high[0]
+        return xp.concatenate([*(zeroth[k] for k in self.orders[:-1]), every])

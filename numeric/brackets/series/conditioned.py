@@ -7,9 +7,11 @@ C^k_{c,n}(q) = <sigma^(k)(m_c + s_c y) h_n(y)>,
     <sigma^(i)_a sigma^(j)_b sigma^(k)_c sigma^(l)_d> = sum_n r_cd^n P_n,
     P_n[c, d] = sum_q w_q sigma^(i)_a sigma^(j)_b C^k_{c,n} C^l_{d,n},
 
-one matrix product an order n. Lower derivatives at c and d follow from the same products by integrating the series in
-kappa_cd = r_cd s_c s_d (the derivative with respect to kappa raises both orders by one); this direction never divides
-by a small s, so coincident labels, labels in the span of (a, b) and vanishing inputs need no special case.
+one matrix product an order n. The C^k_n of all k are multiples of rows that k + n alone tells (`series.raised`), so
+that the products are those of rows i and i + (l - k): they depend on (k, l) by their difference only. Lower
+derivatives at c and d follow from the same products by integrating the series in kappa_cd = r_cd s_c s_d (the
+derivative with respect to kappa raises both orders by one); this direction never divides by a small s, so coincident
+labels, labels in the span of (a, b) and vanishing inputs need no special case.
 """
 
 from __future__ import annotations
@@ -23,9 +25,8 @@ from jax import Array
 
 from numeric.brackets.arrays import loop, module_of, only_if, sigma
 from numeric.brackets.functions import Functions
-from numeric.brackets.rules import gaussian_weights
 from numeric.brackets.series.chebyshev import Table, Tabulated
-from numeric.brackets.series.hermite import hermite_rows
+from numeric.brackets.series.raised import factors, rows_everywhere
 
 Pattern = tuple[int, ...]
 FLOOR = 1e-14  # relative to the label's own variance: adding so little changes little, and no ratio blows up
@@ -50,14 +51,11 @@ def families(patterns: tuple[Pattern, ...]) -> tuple[Family, ...]:
     return tuple(Family(i, j, max(lows), max(lows) + gap, max(lows) - min(lows)) for (i, j, gap), lows in found.items())
 
 
-Sums = tuple[list[Array], dict[tuple[Family, int], Array]]  # products of all orders n, by group; zeroth ones of lower
-
-
-def products(families: tuple[Family, ...]) -> dict[tuple[int, int], list[Family]]:
-    """The families by their (k, l): those with equal (k, l) differ by a weight only and make one larger product."""
-    groups: dict[tuple[int, int], list[Family]] = {}
+def by_gap(families: tuple[Family, ...]) -> dict[int, list[Family]]:
+    """The families by l - k: those with the same one differ by a weight only and make one larger product."""
+    groups: dict[int, list[Family]] = {}
     for f in families:
-        groups.setdefault((f.k, f.l), []).append(f)
+        groups.setdefault(f.l - f.k, []).append(f)
     return groups
 
 
@@ -103,49 +101,6 @@ def geometry(K: Array, a: Array, b: Array, labels: Array, single: bool) -> Geome
     return Geometry(on_a, on_b, xp.stack([first, second]), s, r, r * size)
 
 
-def smoothed(functions: Functions, z: Array, s: Array, table: Array, orders: range, upward: bool) -> dict[int, Array]:
-    """C^k_{c,n}(q) for the orders k: {k: (n, M, Q)}, from values at z of shape (Y, M, Q).
-
-    s C^{k+1}_n = sqrt(n + 1) C^k_{n+1}. Downward from the highest derivative, which is safe for every s, or, where no
-    s is small, upward from the lowest, which evaluates only one function (the table has the extra rows).
-    """
-    xp = module_of(z)
-    lowest, highest = orders[0], orders[-1]
-    rows = table.shape[0]
-    root = xp.sqrt(xp.arange(1, rows, dtype=s.dtype))[:, None, None]
-    if upward:
-        n = rows - (highest - lowest)
-        current = _moments(table, sigma(functions, z, lowest))
-        out = {lowest: current[:n]}
-        for k in range(lowest + 1, highest + 1):
-            current = current[1:] * (root[: current.shape[0] - 1] / s[None, :, None])
-            out[k] = current[:n]
-        return out
-    current = _moments(table, sigma(functions, z, highest))
-    out = {highest: current}
-    for k in range(highest - 1, lowest - 1, -1):
-        zeroth = _moments(table[:1], sigma(functions, z, k))[0]
-        current = xp.concatenate([zeroth[None], current[:-1] * (s[None, :, None] / root)])
-        out[k] = current
-    return out
-
-
-def _moments(table: Array, values: Array) -> Array:
-    """(rows, Y) times (Y, M, Q) as one matrix product: (rows, M, Q)."""
-    return (table @ values.reshape(values.shape[0], -1)).reshape(-1, *values.shape[1:])
-
-
-def everywhere(
-    functions: Functions, s: Array, orders: range, n: int, upward: bool, y: Array, y_step: Array, means: Array
-) -> dict[int, Array]:
-    """`smoothed` with the activation evaluated at every mean (M, Q) and every y."""
-    xp = module_of(means)
-    weights = gaussian_weights(y, y_step)
-    rows = n + (len(orders) - 1 if upward else 0)
-    _, table = hermite_rows(y, (xp.zeros_like(weights), weights), xp.zeros((), y.dtype), rows)
-    return smoothed(functions, means[None] + s[None, :, None] * y[:, None, None], s, table, orders, upward)
-
-
 def conditioned(
     functions: Functions,
     patterns: tuple[Pattern, ...],
@@ -172,60 +127,53 @@ def conditioned(
     orders = range(min(min(p[2:]) for p in patterns), max(max(p[2:]) for p in patterns) + 1)
     if table is not None and table.terms:
         size = xp.sqrt(xp.maximum(xp.diagonal(K)[labels], 0))
-        moments = Tabulated(functions, table, orders, n, size, g.s, y, y_step).at
+        rows, upward = Tabulated(functions, table, orders, n, size, g.s, y, y_step).rows, False
     else:
-        moments = partial(everywhere, functions, g.s, orders, n, upward, y, y_step)
-    groups = products(plan)
+        rows = partial(rows_everywhere, functions, g.s, orders, n, upward, y, y_step)
+    groups = by_gap(plan)
+    count = n + max(f.k for f in plan) - orders[0]  # rows on the left of a product
+    used = {gap: min(count, n + len(orders) - 1 - gap) for gap in groups}
 
-    def add(total: Sums, node: Array) -> Sums:
+    def add(total: list[Array], node: Array) -> list[Array]:
         x, w = node[:2], node[2]
         outer_a = {i: sigma(functions, g.a @ x, i) for i in {f.i for f in plan}}
         outer_b = {j: sigma(functions, g.b @ x, j) for j in {f.j for f in plan}}
-        means = g.labels.T @ x
-        c = moments(means)
+        c = rows(g.labels.T @ x)
         weight = {(i, j): w * outer_a[i] * outer_b[j] for i, j in {(f.i, f.j) for f in plan}}
-        stacked = {kl: xp.stack([weight[f.i, f.j] for f in group])[:, None, :] for kl, group in groups.items()}
+        stacked = {gap: xp.stack([weight[f.i, f.j] for f in own])[:, None, :] for gap, own in groups.items()}
 
-        def order(_: None, rows: dict[int, Array]) -> tuple[None, list[Array]]:
-            """All products of one order n: the families that share (k, l) in one matrix product."""
-            return None, [(stacked[k, l] * rows[k][None]).reshape(-1, rows[k].shape[-1]) @ rows[l].T for k, l in groups]
+        def row(_: None, i: Array) -> tuple[None, list[Array]]:
+            """The products of one row with those that are a gap behind; past the last one nobody looks at them."""
+            return None, [(own * c[i][None]).reshape(-1, w.size) @ c[i + gap].T for gap, own in stacked.items()]
 
-        if xp is np:  # all orders at once: a loop of Python would take longer than its products
-            last = {l: np.swapaxes(c[l], 1, 2) for _, l in groups}
-            added = [np.matmul((stacked[k, l] * c[k][:, None]).reshape(n, -1, w.size), last[l]) for k, l in groups]
-        else:
-            _, added = loop(order, None, c)
-        series = [old + new for old, new in zip(total[0], added)]
-        lower = {
-            (f, m): value + (c[f.k - m][0] * weight[f.i, f.j][None]) @ c[f.l - m][0].T
-            for (f, m), value in total[1].items()
-        }
-        return series, lower
+        if xp is np:  # all rows at once: a loop of Python would take longer than its products
+            for old, (gap, own) in zip(total, stacked.items()):
+                left = (own * c[: used[gap], None]).reshape(used[gap], -1, w.size)
+                old[: used[gap]] += np.matmul(left, np.swapaxes(c[gap : gap + used[gap]], 1, 2))
+            return total
+        _, added = loop(row, None, xp.arange(count))
+        return [old + new for old, new in zip(total, added)]
 
-    def chunk(total: Sums, node: Array) -> tuple[Sums, None]:
+    def chunk(total: list[Array], node: Array) -> tuple[list[Array], None]:
         return only_if((node[2] != 0).any(), lambda now: add(now, node), total), None
 
     size = labels.shape[0]
-    start: Sums = (
-        [xp.zeros((n, len(group) * size, size), K.dtype) for group in groups.values()],
-        {(f, m): xp.zeros((size, size), K.dtype) for f in plan for m in range(1, f.depth + 1)},
-    )
-    (together, lower), _ = loop(chunk, start, nodes)
-    found = {
-        f: product
-        for group, values in zip(groups.values(), together)
-        for f, product in zip(group, xp.moveaxis(values.reshape(n, len(group), size, size), 1, 0))
-    }
-    values: dict[Pattern, Array] = {}
-    for f, series in found.items():
-        for m in range(f.depth + 1):
-            scale = [math.factorial(p) / math.factorial(p + m) for p in range(n)]
-            value = _polynomial(g.r, series * xp.asarray(scale, K.dtype)[:, None, None]) * g.kappa**m
-            for t in range(m):
-                value = value + g.kappa**t / math.factorial(t) * lower[f, m - t]
-            # lower[f, m] is the zeroth product of (k - m, l - m)
-            values[f.i, f.j, f.k - m, f.l - m] = value
-            values[f.i, f.j, f.l - m, f.k - m] = value.T
+    start = [xp.zeros((count, len(own) * size, size), K.dtype) for own in groups.values()]
+    together, _ = loop(chunk, start, nodes)
+    scale, values = factors(orders, n, upward, g.s), dict[Pattern, Array]()
+    for own, found in zip(groups.values(), together):
+        for f, product in zip(own, xp.moveaxis(found.reshape(count, len(own), size, size), 1, 0)):
+            place = f.k - orders[0]
+            series = product[place : place + n] * scale[f.k][:, :, None] * scale[f.l][:, None, :]
+            for m in range(f.depth + 1):
+                integrated = [math.factorial(p) / math.factorial(p + m) for p in range(n)]
+                value = _polynomial(g.r, series * xp.asarray(integrated, K.dtype)[:, None, None]) * g.kappa**m
+                for t in range(m):  # the zeroth products of lower orders
+                    low = f.k - m + t, f.l - m + t
+                    zeroth = product[low[0] - orders[0]] * scale[low[0]][0][:, None] * scale[low[1]][0][None, :]
+                    value = value + g.kappa**t / math.factorial(t) * zeroth
+                values[f.i, f.j, f.k - m, f.l - m] = value
+                values[f.i, f.j, f.l - m, f.k - m] = value.T
     return xp.stack([values[p] for p in patterns])
 
 

@@ -17,6 +17,7 @@ from numeric.brackets.series.lengths import CORRELATIONS, LONGEST, SPREADS
 
 POSITIONS = ((0, 1, 2, 3), (0, 2, 1, 3), (0, 3, 1, 2), (1, 2, 0, 3), (1, 3, 0, 2), (2, 3, 0, 1))
 SINGULAR = 1e-6
+BESIDES = 12  # terms of a series for the price of what conditioning on a pair takes besides
 PLANE = 48  # terms of a series from which two labels, each twice, are integrated in their plane
 
 
@@ -80,6 +81,10 @@ def choose_pairs(quadruples: np.ndarray, need: np.ndarray, gap: np.ndarray) -> t
     best = restricted.min(axis=1)
     finite = best[np.isfinite(best)]
     cut = 2 * np.median(finite) + 16 if finite.size else 0.0
+    four = np.flatnonzero(distinct & (best <= cut))
+    shared = additional_pairs(
+        best[four], cost[four], a[four] * size + b[four], len(np.unique(a[cheap] * size + b[cheap]))
+    )
     hard = (best > cut) & (best > 1.3 * cost.min(axis=1)) & (distinct | (best > 200))
     within = (a != b) & ((c == a) | (c == b)) & ((d == a) | (d == b)) & ~singular  # a plane, and no series at all
     hard |= within.any(axis=1) & (best > PLANE)
@@ -90,11 +95,39 @@ def choose_pairs(quadruples: np.ndarray, need: np.ndarray, gap: np.ndarray) -> t
     others = ~within[rows, chosen]  # such pairs do not serve other quadruples: those would take all labels along
     extra = np.zeros((size, size), dtype=bool)
     extra[a[rows[others], chosen[others]], b[rows[others], chosen[others]]] = True
+    extra.ravel()[shared] = True
     used |= extra[a, b] | extra[b, a]
     used &= (a == b) | distinct[:, None] | hard[:, None]
     final = np.where(used, cost, np.inf)
     option = np.argmin(final, axis=1)
     return option, np.take_along_axis(length, option[:, None], axis=1)[:, 0]
+
+
+def additional_pairs(best: np.ndarray, cost: np.ndarray, pairs: np.ndarray, jobs: int) -> list[int]:
+    """Pairs that spare all others the longest series: from `jobs` pairs, with series of `best` terms, on.
+
+    `pairs` (U, 6) are the numbers of each quadruple's pairs, `cost` their terms. As many are added as make pairs, times
+    terms and what a pair costs besides, the fewest; each is the one that serves most of the quadruples that are left.
+    """
+    longest = np.unique(best)[::-1]
+    if not longest.size:
+        return []
+    price, found = jobs * (longest[0] + BESIDES), list[int]()
+    for length in longest[1:]:
+        rows = np.flatnonzero(best > length)
+        good = cost[rows] <= length
+        if not good.any(axis=1).all() or jobs * (length + BESIDES) >= price:
+            break
+        added, left = list[int](), np.ones(len(rows), dtype=bool)
+        while left.any() and (jobs + len(added)) * (length + BESIDES) < price:
+            most = int(np.bincount(pairs[rows][left][good[left]]).argmax())
+            added.append(most)
+            left &= ~((pairs[rows] == most) & good).any(axis=1)
+        if left.any():
+            break
+        if (jobs + len(added)) * (length + BESIDES) < price:
+            price, found = (jobs + len(added)) * (length + BESIDES), added
+    return found
 
 
 def choose_others(

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import lru_cache
 from math import factorial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -25,9 +25,10 @@ from numeric.brackets.patterns import Pattern
 from numeric.brackets.rules import converged_step, gaussian_weights, ladder, reach
 from numeric.brackets.series.buckets import HOST, conditional_rule, node_steps, plane_nodes
 from numeric.brackets.series.chebyshev import Table, Tabulated, choose_table
-from numeric.brackets.series.conditioned import everywhere, geometry
+from numeric.brackets.series.conditioned import geometry
 from numeric.brackets.series.conditioning import SINGULAR
 from numeric.brackets.series.lengths import CORRELATIONS, ENOUGH, LONGEST, SPREADS, series_lengths, term_sizes
+from numeric.brackets.series.raised import of_orders, rows_everywhere
 
 Array = Any  # NumPy's
 Pair = tuple[int, int]
@@ -54,11 +55,11 @@ class Everywhere(NamedTuple):
 
     def at(self, means: Array) -> dict[int, Array]:
         """{k: (n, M, Q)} at conditional means (M, Q)."""
-        parts = [
-            everywhere(self.functions, self.s, self.orders, self.n, False, self.y, number(self.step), part)
-            for part in self._parts(means)
-        ]
-        return {k: np.concatenate([part[k] for part in parts], axis=2) for k in self.orders}
+        rule = (self.functions, self.s, self.orders, self.n, False, self.y, number(self.step))
+        rows = cast(
+            Any, np.concatenate([np.asarray(rows_everywhere(*rule, part)) for part in self._parts(means)], axis=2)
+        )
+        return of_orders(rows, self.orders, self.n, False, self.s)
 
     def _parts(self, means: Array) -> list[Array]:
         return np.array_split(means, max(means.size * self.y.size // HOST, 1), axis=1)
