@@ -34,10 +34,7 @@ RULES = tuple(
     )
 )  # fmt: skip
 ORDERS = tuple(p for p in permutations(range(4)) if p[0] < p[1])
-HARDEST = (
-    3  # quadruples a group with the smallest angles, and as many of the largest variance: rules are compared there
-)
-SOFT_RULES = 8  # rules that are tried where something is left to the fourth input: further ones take too long
+HARDEST = 3  # quadruples a group with the smallest angles, as many of the largest variance: rules are compared there
 SOFT_RULES = 6  # rules that are tried where something is left to the fourth input: further ones take too long
 SOFTEST = 1e-3  # the smallest angle in four dimensions: below, nodes would be too many
 TABLES = 2e-12  # the smallest tolerance of averages

@@ -42,27 +42,25 @@ def geometry(K: np.ndarray, lengths: np.ndarray, variance: float) -> Geometry:
     for kernel in K:
         diagonal = np.diagonal(kernel)
         for a in range(size):
+            b = np.arange(a, size)  # all of them at once
             first = kernel[a] / np.sqrt(diagonal[a]) if diagonal[a] > 0 else np.zeros(size)
-            for b in range(a, size):
-                rest = diagonal[b] - first[b] ** 2
-                if a != b and diagonal[b] > 0:
-                    gap[a, b] = gap[b, a] = min(gap[a, b], max(rest / diagonal[b], 0.0))
-                second = np.zeros(size)
-                if a != b and rest > 1e-14 * diagonal[b]:
-                    second = (kernel[b] - first[b] * first) / np.sqrt(rest)
-                s = np.sqrt(np.maximum(diagonal - first**2 - second**2, 1e-14 * diagonal))
-                product = s[:, None] * s[None, :]
-                kappa = kernel - np.outer(first, first) - np.outer(second, second)
-                r = np.minimum(np.abs(np.divide(kappa, product, out=np.zeros_like(kappa), where=product > 0)), 1)
-                relative = np.minimum(s / np.sqrt(variance), 1)
-                i = np.searchsorted(CORRELATIONS, r)
-                j = np.searchsorted(SPREADS, np.sqrt(relative[:, None] * relative[None, :]))
-                need[a, b] = np.maximum(
-                    need[a, b], lengths[np.minimum(i, CORRELATIONS.size - 1), np.minimum(j, SPREADS.size - 1)]
-                )
-                need[b, a] = need[a, b]
-                spread[a, b] = spread[b, a] = np.maximum(spread[a, b], relative)
-                lower[a, b] = lower[b, a] = np.minimum(lower[a, b], s)
+            rest = diagonal[b] - first[b] ** 2
+            apart = (b > a) & (diagonal[b] > 0)
+            gap[a, b[apart]] = np.minimum(gap[a, b[apart]], np.maximum(rest[apart] / diagonal[b[apart]], 0.0))
+            second = np.zeros((b.size, size))
+            own = (b > a) & (rest > 1e-14 * diagonal[b])
+            second[own] = (kernel[b[own]] - first[b[own], None] * first) / np.sqrt(rest[own, None])
+            s = np.sqrt(np.maximum(diagonal - first**2 - second**2, 1e-14 * diagonal))
+            product = s[:, :, None] * s[:, None, :]
+            kappa = kernel - np.outer(first, first) - second[:, :, None] * second[:, None, :]
+            r = np.minimum(np.abs(np.divide(kappa, product, out=np.zeros_like(kappa), where=product > 0)), 1)
+            relative = np.minimum(s / np.sqrt(variance), 1)
+            i = np.minimum(np.searchsorted(CORRELATIONS, r), CORRELATIONS.size - 1)
+            j = np.searchsorted(SPREADS, np.sqrt(relative[:, :, None] * relative[:, None, :]))
+            need[a, b] = np.maximum(need[a, b], lengths[i, np.minimum(j, SPREADS.size - 1)])
+            spread[a, b] = np.maximum(spread[a, b], relative)
+            lower[a, b] = np.minimum(lower[a, b], s)
+            need[b, a], spread[b, a], lower[b, a], gap[b, a] = need[a, b], spread[a, b], lower[a, b], gap[a, b]
     return Geometry(need, spread, lower, gap)
 
 

@@ -25,19 +25,19 @@ def term_sizes(functions: Functions, orders: Iterable[int], variance: float, ste
     y = half_line(fine, 9.0 + np.sqrt(longest) / 2)
     y = np.concatenate([-y[::-1], y])
     table = hermite_table(y, longest) * (fine / np.sqrt(2 * np.pi) * np.exp(-(y**2) / 2))
+    x = np.linspace(-5, 5, 21)
+    weight = np.exp(-(x**2) / 2) / np.exp(-(x**2) / 2).sum()
+    rest = np.sqrt(1 - SPREADS**2)[:-1]  # the last spread is one: no mean is left
+    z = rest[:, None, None] * x[:, None] + SPREADS[:-1, None, None] * y
+    every = scale * np.concatenate([z.ravel(), x, y])  # sigma is called once an order
     out = np.zeros((SPREADS.size, longest))
-    for row, spread in enumerate(SPREADS):
-        rest = np.sqrt(max(1 - spread**2, 0.0))
-        x = np.linspace(-5, 5, 21) if rest > 0 else np.zeros(1)
-        weight = np.exp(-(x**2) / 2) / np.exp(-(x**2) / 2).sum()
-        z = scale * (rest * x[:, None] + spread * y[None, :])
-        for k in orders:
-            c = evaluate(functions, k, z) @ table.T
-            norm = max(
-                (weight @ evaluate(functions, k, scale * np.linspace(-5, 5, x.size) if rest > 0 else x) ** 4), 1e-300
-            )
-            size = (weight @ c**4 / norm) ** 0.25 if rest > 0 else np.abs(c[0]) / max(np.abs(c[0]).max(), 1e-300)
-            out[row] = np.maximum(out[row], size)
+    for k in orders:
+        inside, own, alone = np.split(evaluate(functions, k, every), [z.size, z.size + x.size])
+        c = inside.reshape(z.shape) @ table.T
+        norm = max(weight @ own**4, 1e-300)
+        last = np.abs(table @ alone)
+        sizes = (np.einsum("x,sxn->sn", weight, c**4) / norm) ** 0.25
+        out = np.maximum(out, np.concatenate([sizes, last[None] / max(last.max(), 1e-300)]))
     return out
 
 
