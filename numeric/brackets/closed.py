@@ -16,7 +16,14 @@ FEW_ORDERS, STRIP = 4, 1 << 15
 TILE = 256
 
 Closed = Callable[[tuple[Order, ...], Array, Array, Array, Array], list[Array]]
-"""(orders, variances a, variances b, covariances, whether both are one input) to a value for each order."""
+"""(orders, variances a, (R, 1), variances b, (1, C), covariances, whether both are one input) to values for each order,
+of whatever shape broadcasts to (R, C).
+"""
+
+
+def _values(closed: Closed, orders: tuple[Order, ...], a: Array, b: Array, c: Array, same: Array) -> list[Array]:
+    """All orders, (R, C)."""
+    return [jnp.broadcast_to(value, c.shape) for value in closed(orders, a[:, None], b[None, :], c, same)]
 
 
 def elementwise(closed: Closed, orders: tuple[Order, ...], pairs: Rectangle, symmetric: bool) -> dict[Order, Array]:
@@ -24,9 +31,7 @@ def elementwise(closed: Closed, orders: tuple[Order, ...], pairs: Rectangle, sym
     if isinstance(pairs.c, np.ndarray):
         return _at_once(closed, orders, pairs, symmetric)
     if not symmetric and pairs.c.size <= TILE * TILE and len(orders) <= FEW_ORDERS:
-        shape = pairs.c.shape
-        a, b = jnp.broadcast_to(pairs.a[:, None], shape), jnp.broadcast_to(pairs.b, shape)
-        return dict(zip(orders, closed(orders, a, b, pairs.c, pairs.same)))
+        return dict(zip(orders, _values(closed, orders, *pairs)))
     if not symmetric:
         return dict(zip(orders, _strips(closed, orders, pairs)))
     wanted = tuple(sorted({(j, k) for j, k in orders if (k, j) not in orders or j <= k}))
@@ -43,10 +48,10 @@ def elementwise(closed: Closed, orders: tuple[Order, ...], pairs: Rectangle, sym
 
 def _at_once(closed: Closed, orders: tuple[Order, ...], pairs: Rectangle, symmetric: bool) -> dict[Order, Array]:
     """All pairs on the host."""
-    shape = pairs.c.shape
-    a, b = (np.broadcast_to(x, shape) for x in (pairs.a[:, None], pairs.b))
-    found: dict[Order, Any] = dict(zip(orders, closed(orders, cast(Any, a), cast(Any, b), pairs.c, pairs.same)))
-    upper = np.triu(np.ones(shape, dtype=bool))
+    a, b, c = cast(Any, pairs.a)[:, None], cast(Any, pairs.b)[None, :], cast(Any, pairs.c)
+    values: list[Any] = closed(orders, a, b, c, pairs.same)
+    found: dict[Order, Any] = {order: np.broadcast_to(value, c.shape) for order, value in zip(orders, values)}
+    upper = np.triu(np.ones(c.shape, dtype=bool))
     return {(j, k): np.where(upper, x, x.T) if symmetric and j == k else x for (j, k), x in found.items()}
 
 
@@ -60,7 +65,7 @@ def _strips(closed: Closed, orders: tuple[Order, ...], pairs: Rectangle) -> list
 
     def strip(piece: tuple[Array, Array, Array]) -> list[Array]:
         a, c, same = piece
-        return closed(orders, jnp.broadcast_to(a[:, None], c.shape), jnp.broadcast_to(pairs.b, c.shape), c, same)
+        return _values(closed, orders, a, pairs.b, c, same)
 
     a = jnp.pad(pairs.a, (0, pad), mode="edge").reshape(-1, height)
     c, same = (jnp.pad(x, ((0, pad), (0, 0))).reshape(-1, height, columns) for x in (pairs.c, pairs.same))
@@ -82,8 +87,7 @@ def _upper_tiles(closed: Closed, orders: tuple[Order, ...], pairs: Rectangle) ->
         i, j = where[0] * TILE, where[1] * TILE
         rows, columns = (jax.lax.dynamic_slice_in_dim(a, start, TILE) for start in (i, j))
         own, one = (jax.lax.dynamic_slice(x, (i, j), (TILE, TILE)) for x in (c, same))
-        shape = own.shape
-        values = closed(orders, jnp.broadcast_to(rows[:, None], shape), jnp.broadcast_to(columns, shape), own, one)
+        values = _values(closed, orders, rows, columns, own, one)
         values = [jnp.where(upper | (i != j), value, value.T) for value in jax.lax.optimization_barrier(values)]
         totals = [jax.lax.dynamic_update_slice(t, v, (i, j)) for t, v in zip(totals, values)]
         return [jax.lax.dynamic_update_slice(t, v.T, (j, i)) for t, v in zip(totals, values)], None

@@ -15,11 +15,10 @@ from numeric.brackets.arrays import loop, module_of
 
 
 def _arcsine_table() -> list[float]:
-    """asin(x)/x as a polynomial in t = 8 x^2 - 1, for x^2 <= 1/4: power-series coefficients, highest first."""
-
-    t = np.polynomial.chebyshev.chebpts1(16)
-    x = np.sqrt((t + 1) / 8)
-    fit = np.polynomial.chebyshev.chebfit(t, np.arcsin(x) / x, 15)
+    """asin(x)/x as a polynomial in t = 4 x^2 - 1, for x^2 <= 1/2: power-series coefficients, highest first."""
+    t = np.polynomial.chebyshev.chebpts1(22)
+    x = np.sqrt((t + 1) / 4)
+    fit = np.polynomial.chebyshev.chebfit(t, np.arcsin(x) / x, 21)
     return np.polynomial.chebyshev.cheb2poly(fit)[::-1].tolist()
 
 
@@ -29,21 +28,19 @@ _ARCSINE = _arcsine_table()
 def arcsine(x: Array, complement: Array | None = None) -> Array:
     """asin x, elementwise and several times faster than the library's on CPU; relative error below 1e-15.
 
-    `complement` is sqrt(1 - x^2) where it is known better than x tells.
+    `complement` is sqrt(1 - x^2) where it is known better than x tells: beyond 1/sqrt(2) the angle follows from it.
     """
     xp = module_of(x)
     size = xp.minimum(xp.abs(x), 1)
-    large = size > 0.5
     if complement is None:
-        inner = xp.where(large, (1 - size) / 2, size * size)
-    else:  # (1 - x)/2 = c^2 / (2 (1 + x))
-        inner = xp.where(large, complement * complement / (2 * (1 + size)), size * size)
-    t = 8 * inner - 1
+        complement = xp.sqrt((1 - size) * (1 + size))
+    large = size > complement
+    inner = xp.where(large, complement, size)
+    t = 4 * inner * inner - 1
     total = xp.full_like(t, _ARCSINE[0])
     for c in _ARCSINE[1:]:
         total = total * t + c
-    root = xp.where(large, xp.sqrt(inner), size)
-    angle = xp.where(large, np.pi / 2 - 2 * root * total, root * total)
+    angle = xp.where(large, np.pi / 2 - inner * total, inner * total)
     return xp.where(x < 0, -angle, angle)
 
 

@@ -47,13 +47,16 @@ class Program:
         return self.coefficients.setdefault(key, len(self.coefficients))
 
     def run(self, given: list[Array], values: list[Array], outputs: list[int]) -> list[Array]:
-        """The rows `outputs`, from the coefficients (without the leading one) and the base values, all of one shape."""
+        """The rows `outputs`, from the coefficients (without the leading one) and the base values, whose shapes
+        broadcast.
+        """
         if len(self.code) <= SHORT or isinstance(values[0], np.ndarray):
             return self._unrolled(given, values, outputs)
-        bases = jnp.stack(values)
+        shape = jnp.broadcast_shapes(*(x.shape for x in (*values, *given)))
+        bases = jnp.stack([jnp.broadcast_to(x, shape) for x in values])
         start = jnp.zeros((len(self.states), *bases.shape[1:]), bases.dtype)
         start = start.at[np.array([self.states[k] for k in self.bases])].set(bases)
-        coefficients = jnp.stack([jnp.ones_like(bases[0]), *given])
+        coefficients = jnp.stack([jnp.ones_like(bases[0]), *(jnp.broadcast_to(x, shape) for x in given)])
         rows, sources, numbers, which = (np.array(column) for column in zip(*self.code))
         code = (
             jnp.asarray(rows.astype(np.int32)),

@@ -128,8 +128,8 @@ class _Second(Run):
 
     roundings = tuple(partial(_moved, units=BRACKETS, phase=k * np.pi / 2) for k in range(4))  # each sign, each number
 
-    def in_one_loop(self, tensors: Tensors) -> tuple[Tensors, tuple[Plan, ...]] | None:
-        return super().in_one_loop(tensors) if self.depth > LONG else None
+    def in_one_loop(self, X: jax.Array) -> tuple[dict[int, Tensors], tuple[Plan, ...]] | None:
+        return super().in_one_loop(X) if self.depth > LONG else None
 
     def step(self, plan: Plan, layer: int, tensors: Tensors, tick: Tick = lambda part: None) -> Tensors:
         return {name: _moved(x, ROUNDING) for name, x in super().step(plan, layer, tensors, tick).items()}

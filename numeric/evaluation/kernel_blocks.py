@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from numeric.activations import Definition, load
-from numeric.brackets import Functions, Kernels, Order, PairPlan, Rectangle, needs_no_plan, plan_pairs_of
+from numeric.brackets import Functions, Kernels, Order, PairPlan, Plan, Rectangle, needs_no_plan, plan_pairs_of
 from numeric.errors import NumericError
 from numeric.evaluation.bracket_tables import missing_tensors
 from numeric.evaluation.close_inputs import CLOSE_KERNELS, ClosePairs, is_standard, pair_flows
@@ -34,6 +34,7 @@ from numeric.evaluation.inputs import (
     read_parameters,
     read_widths,
 )
+from numeric.evaluation.kernel_tiles import Network, Side, kernel_tiles
 from numeric.evaluation.layer import Tensors, combine_pairs, first_kernel, needed
 from numeric.evaluation.layers import Run
 from numeric.progress import progress_bar
@@ -214,33 +215,41 @@ class Blocks:
         """The last layer's tensors, padded."""
         run, functions = self.run, self.run.functions
         (x, names_x, a), (y, names_y, b) = (side.padded(own) for side, own in zip(self.sides, (rows, columns)))
-        same = jnp.asarray(names_x[:, None] == names_y[None, :])
-        tensors = _first(self.table)(run.values(1), jnp.asarray(x), jnp.asarray(y), same)
-        gaps = [_gaps(tensors["K"], a[0], b[0])] if functions.kinked else []
+        same = names_x[:, None] == names_y[None, :]
         limit = needs_no_plan(functions)
         if run.depth > 1 and limit and max(a.max(), b.max()) < limit and max(same.shape) > SEVERAL:
-            plan = plan_pairs_of(functions, _kernels(a[:1], b[:1], tensors["K"], same), 1, TOLERANCE)
-            values = [run.values(layer) for layer in range(2, run.depth + 1)]
-            stacked = {name: jnp.stack([v[name] for v in values]) for name in values[0]}
-            tensors = _loop(functions, self.table)(
-                plan, stacked, jnp.asarray(a[:-1]), jnp.asarray(b[:-1]), same, tensors
-            )
+            closed = Plan(plan_pairs_of(functions, Kernels.alone(a[0]), 1, TOLERANCE), None)
+            values = [run.numbers(layer) for layer in range(2, run.depth + 1)]
+            network = Network(functions, self.table, run.names, closed, run.numbers(1), values)
+            alike = self.symmetric and rows == columns
+            left, right = Side(x, names_x, a), None if alike else Side(y, names_y, b)
+            tensors, least = kernel_tiles(network, left, right)
+            if not functions.kinked or least >= CLOSE_KERNELS:
+                return tensors
+            first = self.first(x, y, same)["K"]
+            gaps = [_gaps(first, a[0], b[0])]
         else:
+            tensors = self.first(x, y, same)
+            gaps = [_gaps(tensors["K"], a[0], b[0])] if functions.kinked else []
             for layer in range(2, run.depth + 1):
                 own = a[layer - 2], b[layer - 2]
                 kernels = _kernels(own[0][None], own[1][None], tensors["K"], same)
                 plan = plan_pairs_of(functions, kernels, 1, TOLERANCE)
                 if plan.on_host and max(same.shape) <= SEVERAL:
-                    tensors = self.on_host(plan, layer, *own, np.asarray(same), tensors)
+                    tensors = self.on_host(plan, layer, *own, same, tensors)
                 else:
                     step = _step(functions, self.table)
-                    tensors = step(plan, run.values(layer), jnp.asarray(own[0]), jnp.asarray(own[1]), same, tensors)
+                    tensors = step(plan, run.values(layer), *map(jnp.asarray, (*own, same)), tensors)
                 if functions.kinked and layer < run.depth:
                     gaps.append(_gaps(tensors["K"], a[layer - 1], b[layer - 1]))
         if functions.kinked and run.depth > 1 and is_standard(run.steps):
             gaps.append(_gaps(tensors["K"], a[-1], b[-1]))
             tensors = self.with_close_inputs(x, y, np.where(same, 1.0, np.min(gaps, axis=0)), a[-1], b[-1], tensors)
         return tensors
+
+    def first(self, x: np.ndarray, y: np.ndarray, same: np.ndarray) -> Tensors:
+        """The first layer's tensors."""
+        return _first(self.table)(self.run.values(1), jnp.asarray(x), jnp.asarray(y), jnp.asarray(same))
 
     def on_host(self, plan: PairPlan, layer: int, a: Any, b: Any, same: Any, tensors: Tensors) -> Tensors:
         """One layer of a small block, without compiling anything."""
@@ -296,7 +305,7 @@ def _gaps(K: jax.Array, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return np.maximum((1 - rho) * (1 + rho), 0)
 
 
-def _kernels(a: np.ndarray, b: np.ndarray, K: jax.Array, same: jax.Array) -> Kernels:
+def _kernels(a: np.ndarray, b: np.ndarray, K: jax.Array, same: np.ndarray) -> Kernels:
     return Kernels(a, b, np.asarray(K)[None], np.asarray(same), symmetric=False)
 
 
@@ -343,35 +352,14 @@ def _first(table: Table) -> Callable[..., Tensors]:
     return jax.jit(first)
 
 
-def _rectangle_step(functions: Functions, table: Table) -> Callable[..., Tensors]:
-    wanted = _orders(table)
+@lru_cache(maxsize=64)
+def _step(functions: Functions, table: Table) -> Callable[..., Tensors]:
+    wanted, names = _orders(table), tuple(table.steps)
 
     def step(
         plan: PairPlan, values: LayerValues, a: jax.Array, b: jax.Array, same: jax.Array, tensors: Tensors
     ) -> Tensors:
         pairs = Rectangle(a, b, tensors["K"], same)
-        return combine_pairs(
-            table.steps, tuple(table.steps), values, tensors, plan.rectangle(functions, wanted, pairs, False)
-        )
+        return combine_pairs(table.steps, names, values, tensors, plan.rectangle(functions, wanted, pairs, False))
 
-    return step
-
-
-@lru_cache(maxsize=64)
-def _step(functions: Functions, table: Table) -> Callable[..., Tensors]:
-    return jax.jit(_rectangle_step(functions, table))
-
-
-@lru_cache(maxsize=64)
-def _loop(functions: Functions, table: Table) -> Callable[..., Tensors]:
-    step = _rectangle_step(functions, table)
-
-    def loop(
-        plan: PairPlan, values: LayerValues, a: jax.Array, b: jax.Array, same: jax.Array, tensors: Tensors
-    ) -> Tensors:
-        def layer(now: Tensors, own: tuple[LayerValues, jax.Array, jax.Array]) -> tuple[Tensors, None]:
-            return step(plan, own[0], own[1], own[2], same, now), None
-
-        return jax.lax.scan(layer, tensors, (values, a, b))[0]
-
-    return jax.jit(loop)
+    return jax.jit(step)

@@ -18,8 +18,9 @@ from numeric.evaluation.close_inputs import CLOSE, CLOSE_KERNELS, ClosePairs, ga
 from numeric.evaluation.compiled import Table, Tick, layer_step
 from numeric.evaluation.host import host_step, on_host
 from numeric.evaluation.inputs import Parameters
-from numeric.evaluation.kernel_scan import diagonals, kernel_scan
+from numeric.evaluation.kernel_tiles import Network, Side, kernel_tiles
 from numeric.evaluation.layer import Tensors, advance, first_layer, host_values, layer_values, needed
+from numeric.evaluation.single_inputs import Start, diagonals
 from numeric.progress import progress_bar
 from numeric.subscripts import Steps, Values
 
@@ -76,13 +77,12 @@ class Run:
     ) -> tuple[dict[int, Tensors], tuple[Plan, ...]]:
         """The evaluation with numbers: plans are chosen from them unless given, and every layer is checked."""
         with progress_bar(self.depth - 1, progress, "layers") as tick:
-            tensors = self.first(X)
-            self.check(tensors, 1)
-            last = self.in_one_loop(tensors) if plans is None and keep == {self.depth} else None
+            last = self.in_one_loop(X) if plans is None and keep == {self.depth} else None
             if last is not None:
                 tick(self.depth - 1)
-                ends = [np.asarray(x["K"], dtype=float) for x in (tensors, last[0])]
-                return self.with_close_inputs(X, {self.depth: last[0]}, ends), last[1]
+                return last
+            tensors = self.first(X)
+            self.check(tensors, 1)
             if plans is None and self.quads:
                 plans = self.layer_plans(tensors["K"])
             used, kernels = [], []
@@ -121,20 +121,28 @@ class Run:
         found = pair_flows(self.functions, self.names, inputs, values, close, kept, self.finer)
         return {layer: put_in(tensors, found[layer - 1], close) for layer, tensors in kept.items()}
 
-    def in_one_loop(self, tensors: Tensors) -> tuple[Tensors, tuple[Plan, ...]] | None:
-        """The last layer straight from the first, if closed forms do and all numbers stay in their range."""
+    def in_one_loop(self, X: jax.Array) -> tuple[dict[int, Tensors], tuple[Plan, ...]] | None:
+        """The last layer straight from the inputs, if closed forms do and all numbers stay in their range."""
         limit = needs_no_plan(self.functions)
         if self.quads or self.mesh is not None or self.depth < 3 or not limit:
             return None
-        own = np.diagonal(np.asarray(tensors["K"], dtype=float))
+        start = Start.of(np.asarray(X), self.numbers(1))
+        own = start.single(self.steps, ("K",))["K"][:, 0]
+        if not own.max() < np.inf:
+            return None
         plan = Plan(plan_pairs_of(self.functions, Kernels.alone(own), 1, PAIRS), None)
         values = [self.numbers(layer) for layer in range(2, self.depth + 1)]
-        start = (self.functions, Table(self.steps), self.names, plan, values)
-        variances, largest = diagonals(*start, tensors)
-        bound = _bound(tensors["K"].dtype)
+        table = Table(self.steps)
+        variances, largest = diagonals(self.functions, table, self.names, plan, values, start)
+        bound = _bound(variances.dtype)
         if not largest["K"] < limit or not all(x < bound for x in largest.values()):
             return None
-        return kernel_scan(*start, variances, tensors), (plan,) * (self.depth - 1)
+        network = Network(self.functions, table, self.names, plan, start.values, values)
+        tensors, gap = kernel_tiles(network, Side(start.X, start.names, variances))
+        last = {self.depth: tensors}
+        if gap < CLOSE_KERNELS:
+            last = self.with_close_inputs(X, last, [np.asarray(x["K"], float) for x in (self.first(X), tensors)])
+        return last, (plan,) * (self.depth - 1)
 
     def step(self, plan: Plan, layer: int, tensors: Tensors, tick: Tick = lambda part: None) -> Tensors:
         """One compiled layer step, on one device or on the mesh."""

@@ -7,17 +7,20 @@ serves all of them, and threads of Python call it at once.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import cache, lru_cache
-from typing import Any
+from typing import Any, TypeVar
 
 import jax
 
 from numeric.brackets import Functions, Pattern, Plan, QuadruplePlan, unique_quadruples
 from numeric.brackets.series.quadruples import ConditionedQuadruples
 from numeric.evaluation.devices import PER_JOB, split
+
+J = TypeVar("J")
+R = TypeVar("R")
 
 
 def cores() -> int:
@@ -59,7 +62,7 @@ def unique_in_threads(
         _compiled.add(shape)
     if quadruples.nested:
         found.append(run(replace(quadruples, buckets=())))
-    found += _pool().map(run, several)
+    found += in_threads(run, several)
     total = found[0]
     for other in found[1:]:
         total = total + other
@@ -73,6 +76,11 @@ def _buckets(quadruples: ConditionedQuadruples, part: int) -> tuple[Any, ...]:
     return tuple(
         replace(bucket, **{name: getattr(bucket, name)[part] for name in PER_JOB}) for bucket in quadruples.buckets
     )
+
+
+def in_threads(function: Callable[[J], R], jobs: Sequence[J]) -> list[R]:
+    """What the function says of each job, in their order; as many at once as there are cores."""
+    return list(_pool().map(function, jobs)) if len(jobs) > 1 else [function(job) for job in jobs]
 
 
 @cache

@@ -14,13 +14,14 @@ import math
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import combinations, product
+from typing import NamedTuple
 
 import numpy as np
 from jax import Array
 
 from numeric.brackets.arrays import module_of
-from numeric.brackets.close import determinant
-from numeric.brackets.orthant import conditionals, correlation, sign2, sign4
+from numeric.brackets.close import determinant as exact_determinant
+from numeric.brackets.orthant import arcsine, conditionals, correlation, sign2, sign4
 from numeric.brackets.program import Program, Term
 
 Form = tuple[tuple[float, ...], tuple[float, ...], float]  # p, q and the scale a
@@ -124,46 +125,38 @@ def stein_brackets(
     """<product of sigma^(k_i)(z_i)> for each pattern, from the covariances of d = 2 or 4 labels.
 
     `nodes`, `weights`: the rule for the four-variate sign expectation. For two labels everything stays elementwise on
-    the entries (nothing is stacked), which the compiler turns into one vectorized loop.
+    the entries (nothing is stacked), which the compiler turns into one vectorized loop; the variances may then be a
+    column and a row, of which alone roots and quotients are taken.
     """
     program, outputs = _compiled(form, patterns)
-    xp = module_of(K[0][0])
+    xp = module_of(K[0][1])
     size = len(K)
     noise = form[2] ** -2.0
     S = [[K[i][j] + noise if i == j else K[i][j] for j in range(size)] for i in range(size)]
-    given: dict[tuple[int, ...], Covariances] = {(): S}
-    if size > 2:
-        given |= conditionals(xp.stack([xp.stack(row) for row in S]))
-    inverses = {which: _inverse(S, which) for count in range(1, size + 1) for which in combinations(range(size), count)}
-    if size == 2:  # nearly parallel inputs of large variance: the determinant without cancellation
-        det = determinant(K[0][0], K[1][1], K[0][1]) + noise * (K[0][0] + K[1][1]) + noise**2
-        inverses[0, 1] = ([[S[1][1] / det, -S[0][1] / det], [-S[0][1] / det, S[0][0] / det]], det)
+    counts = range(1, size if size == 2 else size + 1)  # of two labels both together come from _pair
+    blocks = {which: _inverse(S, which) for count in counts for which in combinations(range(size), count)}
+    two = sorted({split for split in (_split(key[1]) for key in program.bases) if len(split[1]) == 2})
+    asines: dict[tuple[tuple[int, ...], tuple[int, ...]], Array] = {}
+    if size == 2:
+        blocks[0, 1], asine = _pair(K, S, noise)
+        asines = dict.fromkeys(two, asine)
+    elif two:
+        given = {(): S} | conditionals(xp.stack([xp.stack(row) for row in S]))
+        found = [correlation(c[i][j], c[i][i], c[j][j]) for c, (i, j) in ((given[d], bare) for d, bare in two)]
+        asines = dict(zip(two, sign2(xp.stack(found))))
 
     def coefficient(key: tuple) -> Array:
         if key[0] == "K":
             return K[key[1]][key[2]]
         _, deltas, i, j = key
-        row = inverses[deltas][0][deltas.index(i)]
+        row = blocks[deltas].inverse[deltas.index(i)]
         return row[deltas.index(j)] if key[0] == "inverse" else sum(row[x] * S[k][j] for x, k in enumerate(deltas))
-
-    two: dict[tuple[tuple[int, ...], tuple[int, ...]], Array] = {}
-    for key in program.bases:
-        deltas, bare = _split(key[1])
-        if len(bare) == 2:
-            c, (i, j) = given[deltas], bare
-            two[deltas, bare] = correlation(c[i][j], c[i][i], c[j][j])
-    if size == 2:
-        asines = {which: sign2(r) for which, r in two.items()}
-    else:
-        asines = dict(zip(two, sign2(xp.stack(list(two.values()))))) if two else {}
 
     def base(key: Key) -> Array:
         deltas, bare = _split(key[1])
-        value = xp.ones_like(K[0][0])
-        if deltas:
-            value = (2 / math.sqrt(2 * np.pi)) ** len(deltas) / xp.sqrt(inverses[deltas][1])
         if len(bare) == 4:
             return sign4(xp.stack([xp.stack(row) for row in S]), nodes, weights)
+        value = (2 / math.sqrt(2 * np.pi)) ** len(deltas) * blocks[deltas].density if deltas else xp.ones_like(K[0][1])
         return value * asines[deltas, bare] if bare else value
 
     keys = [k for k in program.coefficients if k is not None]  # in the order of their numbers
@@ -174,8 +167,15 @@ def _split(orders: tuple[int | None, ...]) -> tuple[tuple[int, ...], tuple[int, 
     return tuple(i for i, m in enumerate(orders) if m), tuple(i for i, m in enumerate(orders) if m == 0)
 
 
-def _inverse(S: Covariances, which: tuple[int, ...]) -> tuple[list[list[Array]], Array]:
-    """Inverse and determinant of a block by Gauss-Jordan elimination (positive definite: no pivoting)."""
+class _Block(NamedTuple):
+    """The inverse of a block of the covariance, and 1/sqrt of its determinant."""
+
+    inverse: list[list[Array]]
+    density: Array
+
+
+def _inverse(S: Covariances, which: tuple[int, ...]) -> _Block:
+    """By Gauss-Jordan elimination (positive definite: no pivoting)."""
     xp, size = module_of(S[0][0]), len(which)
     both: list[list] = [[S[i][j] for j in which] + [float(x == y) for y in range(size)] for x, i in enumerate(which)]
     determinant = xp.ones_like(S[0][0])
@@ -187,4 +187,18 @@ def _inverse(S: Covariances, which: tuple[int, ...]) -> tuple[list[list[Array]],
             if y != x:
                 factor = both[y][x]
                 both[y] = [entry - factor * other for entry, other in zip(both[y], both[x])]
-    return [row[size:] for row in both], determinant
+    return _Block([row[size:] for row in both], 1 / xp.sqrt(determinant))
+
+
+def _pair(K: Covariances, S: Covariances, noise: float) -> tuple[_Block, Array]:
+    """The block of two labels, and <s_1 s_2>: one root and one quotient for each pair, the others for each input.
+
+    The determinant is that of K, to full accuracy, and the rest: it would cancel for parallel inputs of large variance.
+    """
+    xp, (a, b, c) = module_of(S[0][1]), (S[0][0], S[1][1], S[0][1])
+    determinant = exact_determinant(K[0][0], K[1][1], K[0][1]) + noise * (K[0][0] + K[1][1]) + noise**2
+    root, inverse = xp.sqrt(determinant), 1 / determinant
+    scale = 1 / xp.sqrt(a) * (1 / xp.sqrt(b))
+    asine = (2 / np.pi) * arcsine(xp.clip(c * scale, -1, 1), root * scale)
+    off = -c * inverse
+    return _Block([[b * inverse, off], [off, a * inverse]], root * inverse), asine

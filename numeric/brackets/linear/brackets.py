@@ -35,17 +35,10 @@ def _mean_and_half_difference(slopes: Slopes) -> tuple[float, float]:
 
 
 def _gap(a: Array, b: Array, c: Array) -> Array:
-    """a b - c^2 without needless cancellation, never negative."""
+    """a b - c^2 without needless cancellation, never negative; zero to the last bit where a = b = |c|."""
     xp = module_of(c)
-    size = xp.sqrt(a * b)
-    return xp.maximum((size - c) * (size + c), 0)
-
-
-def _angle(a: Array, b: Array, c: Array) -> Array:
-    xp, size = module_of(c), a * b
-    safe = xp.where(size > 0, size, 1)
-    root = xp.sqrt(xp.where(size > 0, _gap(a, b, c) / safe, 1))
-    return xp.where(size > 0, arcsine(xp.clip(c / xp.sqrt(safe), -1, 1), root), 0)
+    large, small, size = xp.maximum(a, b), xp.minimum(a, b), xp.abs(c)  # symmetric to the last bit
+    return xp.maximum((large - size) * small + size * (small - size), 0)
 
 
 def _even(slopes: Slopes, a: Array, b: Array, c: Array) -> Array:
@@ -106,14 +99,23 @@ def linear_pair(slopes: Slopes, j: int, k: int, pairs: Rectangle) -> Array:
 
 
 def square(slopes: Slopes, order: int, a: Array, b: Array, c: Array, same: Array) -> Array:
-    """<sigma sigma> (order 0) or <sigma' sigma'> (order 1) for variances, covariances and `same`, all of one shape."""
+    """<sigma sigma> (order 0) or <sigma' sigma'> (order 1) for variances, covariances and `same`.
+
+    The variances may be a column and a row, (R, 1) and (1, C): roots and quotients are then taken of these alone.
+    """
     xp = module_of(c)
     mu, nu = _mean_and_half_difference(slopes)
-    angle = xp.where(same & (a > 0), np.pi / 2, _angle(a, b, c))
+    inverse = _inverse(xp, xp.sqrt(a)) * _inverse(xp, xp.sqrt(b))
+    gap = xp.where(same, 0, xp.sqrt(_gap(a, b, c)))
+    angle = xp.where(same & (a > 0), np.pi / 2, arcsine(xp.clip(c * inverse, -1, 1), gap * inverse))
     if order == 1:
         return mu**2 + nu**2 * (2 / np.pi) * angle
-    gap = xp.where(same, 0, xp.sqrt(_gap(a, b, c)))
     return mu**2 * c + nu**2 * (2 / np.pi) * (gap + c * angle)
+
+
+def _inverse(xp, x: Array) -> Array:
+    """1/x; zero where x is zero."""
+    return xp.where(x > 0, 1 / xp.where(x > 0, x, 1), 0)
 
 
 def _rule(key: tuple) -> list[Term] | None:
