@@ -62,6 +62,7 @@ class ExponentialPairs(PairPlan):
         self, functions: Functions, orders: tuple[Order, ...], pairs: Rectangle, symmetric: bool
     ) -> dict[Order, Array]:
         def closed(orders: tuple[Order, ...], a: Array, b: Array, c: Array, same: Array) -> list[Array]:
+            a, b = (jnp.broadcast_to(x, c.shape) for x in (a, b))
             blocks = jnp.stack([jnp.stack([a.ravel(), c.ravel()]), jnp.stack([c.ravel(), b.ravel()])])
             return [value.reshape(c.shape) for value in exponential_brackets(self.terms, orders, blocks)]
 

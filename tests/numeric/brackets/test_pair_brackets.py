@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from bracket_twin import awkward_inputs, functions, twin
 
-from numeric.brackets import make_pair_plan, pair_brackets
+from numeric.brackets import Rectangle, make_pair_plan, pair_brackets
 from numeric.errors import NumericError
 
 ROWS = json.loads((Path(__file__).parents[2] / "data" / "brackets" / "pairs.json").read_text())
@@ -121,6 +121,25 @@ def test_kinked_pairs_where_two_inputs_are_one_or_opposite(name):
                 [-12, -4, -2, -1, -0.4, 0, 0.4, 1, 2, 4, 12],
             )
             assert float(out[j, k][0, column]) == pytest.approx(float(exact), rel=1e-12), (j, k, flip)
+
+
+@pytest.mark.parametrize("xp", [np, jnp], ids=["host", "compiled"])
+def test_sums_of_exponentials_at_large_variances(xp):
+    """<exp exp> = exp((K_aa + K_bb) / 2 + K_ab), <sin sin> = exp(-(K_aa + K_bb) / 2) sinh(K_ab), <cos cos> with cosh:
+    two inputs against three."""
+    K = np.array([[5.0, 1.0, -2.0], [1.0, 6.0, 0.5], [-2.0, 0.5, 4.5]])
+    half = np.add.outer(np.diag(K), np.diag(K)) / 2
+    expected = {"exp": {(0, 0): np.exp(half + K), (0, 1): np.exp(half + K)}}
+    expected["sin"] = {(0, 0): np.exp(-half) * np.sinh(K), (1, 1): np.exp(-half) * np.cosh(K)}
+    for name, by_order in expected.items():
+        f, own = functions(name), xp.asarray(np.diag(K))
+        plan = make_pair_plan(f, K, 2)
+        pairs = Rectangle(own[:2], own, xp.asarray(K[:2]), xp.eye(3, dtype=bool)[:2])
+        found = plan.rectangle(f, tuple(by_order), pairs, False)
+        for order, matrix in by_order.items():
+            np.testing.assert_allclose(found[order], matrix[:2], rtol=1e-12)
+        square = pair_brackets(f, jnp.asarray(K), by_order, plan)
+        assert all(np.allclose(square[order], matrix, rtol=1e-12, atol=0) for order, matrix in by_order.items())
 
 
 def test_relu_is_the_arc_cosine_kernel():
