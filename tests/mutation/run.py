@@ -159,7 +159,8 @@ def save(rows: dict[str, dict], about: dict | None = None) -> None:
 def try_mutants(chosen: list[Mutant], again: bool, patience: float, seed: int | None = None) -> None:
     """Try each and store its outcome; those that are stored and whose function is the same are left, unless `again`.
 
-    `first` has the outcome of each sample (by its seed) that a mutant was drawn with, when it was drawn.
+    `first` has the outcome of each sample (by its seed) that a mutant was drawn with, when it was drawn; "all" when all
+    were tried.
     """
     from warm import attempt, importers, warm_up
 
@@ -185,7 +186,7 @@ def try_mutants(chosen: list[Mutant], again: bool, patience: float, seed: int | 
         else:
             outcome, test, used = "survived", "no test reaches it", 0.0
         row = {k: v for k, v in asdict(mutant).items() if k not in ("number", "key")}
-        first = {} if seed is None else {str(seed): outcome}
+        first = {"all" if seed is None else str(seed): outcome}
         new[mutant.key] = row | {
             "outcome": outcome,
             "first": first | known.get(mutant.key, {}).get("first", {}),
@@ -244,7 +245,7 @@ def _samples(stored: dict) -> str:
         for seed, outcome in row["first"].items():
             by_seed[seed].append((outcome != "survived", row["outcome"] != "survived"))
     told, drawn, lines = stored.get("about", {}), stored.get("drawn", {}), []
-    for seed in sorted({*by_seed, *drawn}, key=int):
+    for seed in sorted({*by_seed, *drawn}, key=lambda name: (name == "all", len(name), name)):
         pairs = by_seed.get(seed, [])
         count, first = drawn.get(seed, (len(pairs), sum(first for first, _ in pairs)))
         now = f"{sum(now for _, now in pairs)} of {len(pairs)}" if pairs else "not tried again"
@@ -271,18 +272,21 @@ and runs the tests that execute the changed line, quick ones first: at least one
 statements, ...) and what is left out by rule (wording, type hints, cosmetics of drawings, tolerances).
 `numeric/trained/sampled` is left out: its tests judge random estimates by their standard errors.
 
-Of {population} mutants {count} were tried, in samples that are stratified by module. The score of a sample **before any
-test was written for it** is an estimate for all mutants, with its standard error. Then its survivors were looked at:
-where one showed a missing test it got one, where it changes nothing that could be seen its reason is below. After that
-a sample's score is *not* an estimate any more: **{caught} of {count} are killed now, {share} %**, {late} of them by the
-time limit.
+**Of {population} mutants {count} were tried, and {caught} are killed, {share} %**, {late} of them by the time limit. Each
+of the others has its reason below: it changes nothing that could be seen, or only memory, speed or rounding; where one
+showed a missing test it got one.
+
+How the tests came to be: samples, stratified by module, were drawn and tried before any test was written for them, so that
+the score at first is an estimate for all mutants of that day, with its standard error; then all were tried. Afterwards
+the survivors got tests or reasons.
 
 | sample (seed) | mutants | killed at first | killed now, of those whose code is still there | |
 | --- | --- | --- | --- | --- |
 {samples}
-`make mutants MUTANTS="--sample 400 --seed 1"` draws another one. A mutant meets some six CPU seconds of tests
-(`--patience` raises this), those that execute its line and cheap ones of the same files, so that a score at first is
-from below: longer tests, which `make verify` runs, kill more.
+`make mutants MUTANTS="--all --again"` tries all of them again (hours), `MUTANTS="--sample 400 --seed 1"` a new sample. A
+mutant meets some six CPU seconds of tests (`--patience` raises this), those that execute its line and cheap ones of the
+same files: longer tests, which `make verify` runs, kill more. A mutant in code that was changed since is tried again
+with that code.
 
 Changes that once passed all tests (a loss that ignores κ, and others) are tried by name, `tests/mutation/named.py`.
 

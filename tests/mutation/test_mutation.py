@@ -25,7 +25,7 @@ def f(a, b, *, c=2):
 
 def test_at_least_95_percent_are_killed():
     killed = [row for row in STORED.values() if row["outcome"] != "survived"]
-    assert len(STORED) >= 500
+    assert len(STORED) >= 0.98 * len(run.all_mutants())
     assert len(killed) >= 0.95 * len(STORED)
 
 
@@ -37,6 +37,7 @@ def test_the_sample_covers_nearly_every_module():
 def test_every_sample_is_told_with_its_score_before_tests_were_written_for_it():
     page = run.DOCUMENT.read_text(encoding="utf-8")
     assert run._samples(run.load()) in page
+    assert any("all" in row["first"] for row in STORED.values())
     for row in STORED.values():
         assert row["first"] and set(row["first"].values()) <= {"killed", "survived", "timeout"}
 
