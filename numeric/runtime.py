@@ -10,10 +10,12 @@ from __future__ import annotations
 import os
 import threading
 import warnings
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ContextDecorator
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import jax
 
@@ -22,12 +24,15 @@ from numeric.errors import NumericError
 
 FOLDER = "jax-programs"
 
+J = TypeVar("J")
+R = TypeVar("R")
 
 _state = {"ran": False, "forked": False}
 
 
 def _after_fork() -> None:
     _state["forked"] = _state["ran"]
+    _pool.cache_clear()  # its threads stayed behind
 
 
 if hasattr(os, "register_at_fork"):
@@ -47,6 +52,21 @@ def check_process(wide: bool = True) -> None:
             "ask for dtype='float32'."
         )
     _state["ran"] = True
+
+
+def cores() -> int:
+    """How many this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def in_threads(function: Callable[[J], R], jobs: Sequence[J]) -> list[R]:
+    """What the function says of each job, in their order; as many at once as there are cores."""
+    return list(_pool().map(function, jobs)) if len(jobs) > 1 else [function(job) for job in jobs]
+
+
+@cache
+def _pool() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(cores(), thread_name_prefix="numeric")
 
 
 class one_thread(ContextDecorator):  # a context and a decorator, named as such

@@ -91,7 +91,7 @@ class PredictCommand(click.Command):
 @click.option(
     "--seconds",
     type=float,
-    help="Sampled: time budget; Ctrl-C ends it earlier.  [default: 3 for a hundred inputs, as N^2 beyond; 600 with "
+    help="Sampled: time budget; Ctrl-C ends it earlier.  [default: 2 for a hundred inputs, as N^2 beyond; 600 with "
     "--relative-error]",
 )
 @click.option("--seed", default=0, show_default=True, help="Sampled: the draws' seed.")

@@ -153,7 +153,7 @@ def predict(
     target holds labels 0, 1, 2, ..., for which training has no end and needs a `time`.
 
     `method="sampled"` estimates the 1/n corrections with standard errors in memory N², until `relative_error` of the
-    correction (5 %) or `seconds` are reached: without either, three seconds for a hundred inputs and as N² beyond.
+    correction (5 %) or `seconds` are reached: without either, two seconds for a hundred inputs and as N² beyond.
     "exact" forms the tensors, memory N⁴; "auto" is exact where they fit into `memory` (in GB) and samples where they do
     not. With sampling, `covariance` gives the variances. `checkpoint` is a file from which a sampled run goes on.
     """

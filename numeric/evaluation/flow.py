@@ -38,9 +38,8 @@ from numeric.evaluation.layer import needed
 from numeric.evaluation.layers import Run
 from numeric.evaluation.memory import needs, rows_within, threads_within
 from numeric.evaluation.results import Flow
-from numeric.evaluation.threads import cores
 from numeric.functionals import evaluation as residual
-from numeric.runtime import check_process, one_thread
+from numeric.runtime import check_process, cores, one_thread
 from numeric.subscripts import Steps
 
 TOLERANCE = {jnp.float64: 1e-10, jnp.float32: 1e-5}

@@ -19,7 +19,7 @@ import numpy as np
 from numeric.brackets import Functions, Plan, Rectangle
 from numeric.evaluation.compiled import Table
 from numeric.evaluation.layer import Tensors, combine_pairs, first_kernel, needed
-from numeric.evaluation.threads import in_threads
+from numeric.runtime import in_threads
 from numeric.subscripts import Values
 
 STEP = 16  # values are padded to a multiple of so many layers: one program serves many depths

@@ -6,26 +6,17 @@ serves all of them, and threads of Python call it at once.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
 from dataclasses import replace
-from functools import cache, lru_cache
-from typing import Any, TypeVar
+from functools import lru_cache
+from typing import Any
 
 import jax
 
 from numeric.brackets import Functions, Pattern, Plan, QuadruplePlan, unique_quadruples
 from numeric.brackets.series.quadruples import ConditionedQuadruples
 from numeric.evaluation.devices import PER_JOB, split
-
-J = TypeVar("J")
-R = TypeVar("R")
-
-
-def cores() -> int:
-    """How many this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+from numeric.runtime import in_threads
 
 
 def parts_of(plan: Plan, K: jax.Array, threads: int) -> int:
@@ -76,16 +67,6 @@ def _buckets(quadruples: ConditionedQuadruples, part: int) -> tuple[Any, ...]:
     return tuple(
         replace(bucket, **{name: getattr(bucket, name)[part] for name in PER_JOB}) for bucket in quadruples.buckets
     )
-
-
-def in_threads(function: Callable[[J], R], jobs: Sequence[J]) -> list[R]:
-    """What the function says of each job, in their order; as many at once as there are cores."""
-    return list(_pool().map(function, jobs)) if len(jobs) > 1 else [function(job) for job in jobs]
-
-
-@cache
-def _pool() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(cores(), thread_name_prefix="numeric")
 
 
 @lru_cache(maxsize=256)

@@ -351,7 +351,7 @@ def predict(
 
     `method="sampled"` needs K and Theta of all layers only, flow(..., width=n, tensors="Theta"): the order 1/n of the
     mean is then estimated in memory N² (`numeric.trained.sampled`), until `relative_error` (0.05) of the correction or
-    `seconds` are reached (without either three seconds for a hundred inputs, as N² beyond). `seed`, `batch`, `dtype`,
+    `seconds` are reached (without either two seconds for a hundred inputs, as N² beyond). `seed`, `batch`, `dtype`,
     `progress`, `checkpoint` (a file to resume from) and `devices` are its other options. "auto" takes the tensors
     where the flow has them, and samples where it has not.
     """

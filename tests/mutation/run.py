@@ -272,21 +272,20 @@ and runs the tests that execute the changed line, quick ones first: at least one
 statements, ...) and what is left out by rule (wording, type hints, cosmetics of drawings, tolerances).
 `numeric/trained/sampled` is left out: its tests judge random estimates by their standard errors.
 
-**Of {population} mutants {count} were tried, and {caught} are killed, {share} %**, {late} of them by the time limit. Each
-of the others has its reason below: it changes nothing that could be seen, or only memory, speed or rounding; where one
-showed a missing test it got one.
+**Of {population} mutants {count} were tried, and {caught} are killed, {share} %**, {late} of them by the time limit.
+Each of the others has its reason below: it changes nothing that could be seen, or only memory, speed or rounding.
 
-How the tests came to be: samples, stratified by module, were drawn and tried before any test was written for them, so that
-the score at first is an estimate for all mutants of that day, with its standard error; then all were tried. Afterwards
-the survivors got tests or reasons.
+How the tests came to be: samples, stratified by module, were drawn and tried before any test was written for them, so
+that a score at first is an estimate for all mutants of that day, with its standard error; then all were tried.
+Afterwards the survivors got tests or reasons, or the code that nothing needed was removed.
 
 | sample (seed) | mutants | killed at first | killed now, of those whose code is still there | |
 | --- | --- | --- | --- | --- |
 {samples}
-`make mutants MUTANTS="--all --again"` tries all of them again (hours), `MUTANTS="--sample 400 --seed 1"` a new sample. A
-mutant meets some six CPU seconds of tests (`--patience` raises this), those that execute its line and cheap ones of the
-same files: longer tests, which `make verify` runs, kill more. A mutant in code that was changed since is tried again
-with that code.
+`make mutants MUTANTS="--all --again"` tries all of them again (hours), `MUTANTS="--sample 400 --seed 1"` a new sample.
+A mutant meets some six CPU seconds of tests (`--patience` raises this), those that execute its line and cheap ones of
+the same files: longer tests, which `make verify` runs, kill more. A mutant in code that was changed since is tried
+again with that code.
 
 Changes that once passed all tests (a loss that ignores κ, and others) are tried by name, `tests/mutation/named.py`.
 

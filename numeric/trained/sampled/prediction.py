@@ -46,7 +46,7 @@ ON_HOST = 256
 """Inputs up to which draws are made by NumPy: no program is compiled, which takes longer than thousands of draws."""
 PRECISE = 0.05
 """The relative error that draws go on for where no other is asked for."""
-QUICK, PATIENT = 3.0, 600.0
+QUICK, PATIENT = 2.0, 600.0
 """Seconds of draws for a hundred inputs where nothing is asked for, in proportion to N² from there on; at most."""
 HOPELESS = 10.0
 """A correction so many times the prediction's size is refused: first order in 1/n says nothing there."""
@@ -56,7 +56,7 @@ HOPELESS = 10.0
 class Options:
     """How to sample: the error to reach, the seconds to spend, and what does not change the result's distribution.
 
-    Without either, 5 % or as many draws as three seconds give for a hundred inputs, whatever comes first.
+    Without either, 5 % or as many draws as two seconds give for a hundred inputs, whatever comes first.
     """
 
     relative_error: float | None = None
