@@ -7,7 +7,7 @@ import pytest
 from random_statistics import Tensors, random_flow
 
 from numeric.trained import GradientDescent, GradientFlow, TwoStep, predict
-from numeric.trained.generalization import finite_test_loss
+from numeric.trained.generalization import TestLoss, finite_test_loss, test_loss
 from numeric.trained.infinite import KernelPrediction
 
 
@@ -39,6 +39,13 @@ def test_first_order_is_the_slope_of_the_loss(algorithm, outputs):
     squared = np.sum((full.mean - truth) ** 2) / 2
     assert squared != pytest.approx(found.bias, rel=1e-6)  # the square of the 1/n mean is of the next order
     assert found.bias == pytest.approx(found.infinite.bias + found.bias_change)
+    assert found.variance == pytest.approx(np.einsum("iiaa->", full.covariance) / 2)  # linear in it: first order is all
+    assert found.variance != pytest.approx(found.infinite.variance, rel=1e-3)
+
+
+def test_losses_are_no_test_cases():
+    """pytest takes what is called Test... or test_... for tests, in a user's own files too."""
+    assert not TestLoss.__test__ and not test_loss.__test__
 
 
 def by_hand(f, y, eta):
