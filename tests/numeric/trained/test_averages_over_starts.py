@@ -100,7 +100,7 @@ def test_roots_of_covariances():
 
 def test_roots_of_covariances_that_are_nearly_none():
     """Rounding counts beside the largest eigenvalue, whatever the size: below zero, near zero, or off the diagonal."""
-    for size in (1e-12, 1.0, 1e12):
+    for size in (1e-20, 1.0, 1e12):
         found = _roots(size * np.diag([10.0, 1.0, -5e-7]), "V")  # a negative share of 5e-8 is rounding
         kept = np.diag([10.0, 1.0, 0.0])
         assert found.shape == (2, 3) and found.T @ found / size == pytest.approx(kept, rel=1e-12, abs=0)
