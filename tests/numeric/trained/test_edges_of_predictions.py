@@ -51,6 +51,7 @@ def test_how_large_the_corrections_are(outputs, times):
     mean, infinite = (x.reshape(count, 2, outputs) for x in (p.mean, p.mean_infinite))
     before = p.covariance_infinite.reshape(count, 2, 2)
     after = p.plain("covariance").reshape(count, outputs, outputs, 2, 2)
+    change = p.variance_change.reshape(count, 2, outputs)
     squares, spreads, worst = 0.0, 0.0, 0.0
     moved, largest = 0.0, 0.0
     for t in range(count):
@@ -61,6 +62,7 @@ def test_how_large_the_corrections_are(outputs, times):
                 squares += infinite[t, x, i] ** 2 / (2 * count * outputs)
                 worst = max(worst, abs(mean[t, x, i] - infinite[t, x, i]))
                 moved = max(moved, abs(after[t, i, i, x, x] - before[t, x, x]))
+                assert change[t, x, i] == pytest.approx(after[t, i, i, x, x] - before[t, x, x])
     assert p.correction_size == pytest.approx(worst / np.sqrt(squares + spreads))
     assert p.covariance_correction_size == pytest.approx(moved / largest)
 
