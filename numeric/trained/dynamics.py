@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from types import SimpleNamespace
 
 import numpy as np
 
@@ -41,7 +42,7 @@ class InModes:
     network: NetworkTensors
     U: np.ndarray
     """Modes as columns over all inputs."""
-    kept: dict[tuple[str, frozenset[int]], np.ndarray] = field(default_factory=dict, repr=False)
+    kept: dict[tuple[str, frozenset[int]], np.ndarray] = field(default_factory=dict)
 
     def _turned(self, name: str, external: tuple[int, ...]) -> np.ndarray:
         key = name, frozenset(external)
@@ -113,15 +114,15 @@ class TrainingDynamics:
 
     def free(self, t: float | None = None) -> np.ndarray:
         """(infinity.91), (infinity.93): the outputs with the differentials switched off and this network's own NTK."""
-        train, (outputs, _) = list(self.train), self.network.z.shape
+        train = list(self.train)
         H = self.network.H.transpose(0, 2, 1, 3)[:, :, :, train]
-        block = H[:, train].reshape(outputs * len(train), -1)
-        errors = (self.network.z[:, train] - np.asarray(self.y).T).reshape(-1)
+        errors = (self.network.z[:, train] - np.asarray(self.y).T).ravel()
+        block = H[:, train].reshape(len(errors), len(errors))
         if self._batches is not None:
             return np.asarray(self._batches.frozen(t, self.network.H))
         ridge = self.algorithm.ridge * np.eye(len(block))
         piled = np.linalg.solve(block + ridge, errors) if t is None else self._piled_up(block, errors).at(t)
-        return self.network.z - H.reshape(*H.shape[:2], -1) @ piled
+        return self.network.z - H.reshape(*H.shape[:2], len(errors)) @ piled
 
     def _piled_up(self, block: np.ndarray, errors: np.ndarray) -> Signal:
         """The displacement of every training sample and component with the NTK `block`: a signal of vectors."""
@@ -175,7 +176,8 @@ class TrainingDynamics:
         Z, at_training = self.projectors(t), self._on_modes
         answered = np.zeros_like(self.errors)
         for m, h in enumerate(self._modes.h):
-            answers = _Answers({name: Z.answer(name, np.array([h]))[0] for name in WEIGHTS if name.startswith("Z_")})
+            named = {name: Z.answer(name, np.array([h]))[0] for name in WEIGHTS if name.startswith("Z_")}
+            answers = SimpleNamespace(**named)  # under the projectors' names
             forces = output_change(at_training, answers, self.errors)
             answered[:, m] = np.sum(list(forces.values()), axis=0)[:, m]
         return self.force(t) - answered @ (self.mean_ntk @ self._tensors.U).T
@@ -222,16 +224,3 @@ class TrainingDynamics:
         train = list(self.train)
         answers = self._modes.function(1 / (self._modes.h + self.algorithm.ridge))
         return x - x[:, train] @ (self.mean_ntk[:, train] @ answers).T
-
-
-@dataclass(frozen=True)
-class _Answers:
-    """The projectors' answers in one mode, under the projectors' names."""
-
-    values: dict[str, np.ndarray]
-
-    def __getattr__(self, name: str) -> np.ndarray:
-        try:
-            return self.values[name]
-        except KeyError:
-            raise AttributeError(name) from None

@@ -85,7 +85,7 @@ def checked(p: Prediction, name: str, value: np.ndarray) -> np.ndarray:
         error = prediction_error(p, (name,))[name]
         infinite = p.mean_infinite if name == "mean" else p.covariance_infinite
         if name == "covariance" and value.ndim > infinite.ndim:
-            infinite = infinite[..., None, None, :, :] * np.eye(value.shape[-3])[:, :, None, None]
+            infinite = infinite[..., None, None, :, :] * np.eye(p.kernel.y.shape[1])[:, :, None, None]
         correction = float(np.abs(value - infinite).max(initial=0.0))
         if error > max(correction, 1e-9 * float(np.abs(value).max(initial=0.0))):
             raise UnreliablePrediction(

@@ -80,7 +80,7 @@ class JointStatistics:
         zzH = self.cumulant("z.z.H")
         flat = np.einsum("iiklabcd,ab->klcd", zzH, self.inverse)
         own = np.einsum("ijklabcd,ria,rjb->rklcd", zzH, s, s, optimize=True)
-        return np.einsum("ij,ab->ijab", same, np.asarray(self.flow.H1, dtype=float)) + (own - flat) / 2
+        return same[:, :, None, None] * np.asarray(self.flow.H1, dtype=float) + (own - flat) / 2
 
     def dntk_mean(self, z: np.ndarray) -> np.ndarray:
         """E[dH | z] for rows of z, [row, i, j, k, a, b, c]."""
@@ -103,5 +103,5 @@ def _roots(covariance: np.ndarray, names: str) -> np.ndarray:
             f"A covariance has the eigenvalue {values[0]:.2g} beside {values[-1]:.2g}: the flow's {names} are not "
             "accurate enough."
         )
-    kept = values > 1e-14 * values[-1] if values[-1] > 0 else values > 0
+    kept = values > 1e-14 * max(values[-1], 0.0)
     return (vectors[:, kept] * np.sqrt(values[kept])).T

@@ -173,6 +173,8 @@ class Prediction(Tabular):
     @cached_property
     def correction_size(self) -> float:
         """The largest 1/n correction of the mean as a share of the prediction's size (means and spread together)."""
+        if not self.test:
+            return 0.0
         variance = np.diagonal(self.covariance_infinite, axis1=-2, axis2=-1)
         size = np.sqrt(np.mean(self.mean_infinite**2) + np.mean(np.maximum(variance, 0.0)))
         return float(np.max(np.abs(self.mean - self.mean_infinite)) / size) if size > 0 else 0.0
@@ -185,7 +187,7 @@ class Prediction(Tabular):
         if self.kernel.y.ndim > 1:
             variance = np.moveaxis(np.diagonal(variance, axis1=-3, axis2=-2), -1, 0)
         size = float(np.max(infinite, initial=0.0))
-        return float(np.max(np.abs(variance - infinite), initial=0.0)) / size if size > 0 else 0.0
+        return float(np.max(np.abs(variance - infinite))) / size if size > 0 else 0.0
 
     @cached_property
     def covariance(self) -> OutputCovariance:
@@ -243,9 +245,10 @@ class Prediction(Tabular):
         columns = {"mean_infinite": self.mean_infinite}
         if self.has_finite_width:
             columns = {"mean": self.mean, **columns}
-        table = {name: np.reshape(value, (-1, len(self.test), outputs)) for name, value in columns.items()}
-        variance = np.diagonal(self.covariance_infinite, axis1=-2, axis2=-1).reshape(-1, len(self.test))
         times = [{}] if self.time is None else [{"time": float(t)} for t in np.ravel(self.time)]
+        shape = len(times), len(self.test)
+        table = {name: np.reshape(value, (*shape, outputs)) for name, value in columns.items()}
+        variance = np.diagonal(self.covariance_infinite, axis1=-2, axis2=-1).reshape(shape)
         return [
             {
                 **time,

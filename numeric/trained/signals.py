@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import reduce
 from math import prod
 
 import numpy as np
@@ -59,12 +60,8 @@ class Signal:
         return stacked if np.ndim(t) else stacked[0]
 
     def _continuous(self, times: np.ndarray) -> list[np.ndarray]:
-        n, found = self.generator(self.algorithm.stages), []
-        flat = n.reshape(-1, *n.shape[-2:])
-        for t in times:
-            moved = exponentials(-t * flat).reshape(n.shape) @ self.initial
-            found.append(moved @ self.readout)
-        return found
+        n = self.generator(self.algorithm.stages)
+        return [exponentials(-t * n) @ self.initial @ self.readout for t in times]
 
     def _stepwise(self, times: np.ndarray) -> list[np.ndarray]:
         stages, found, now = self.algorithm.stages, [], 0
@@ -74,7 +71,7 @@ class Signal:
             while now < min(t, stages):
                 x, now = x - np.einsum("...de,...e->...d", self.generator(now), x), now + 1
             if t > now:
-                power = np.linalg.matrix_power(np.eye(lasting.shape[-1]) - lasting, int(t) - now)
+                power = np.linalg.matrix_power(np.eye(len(self.initial)) - lasting, int(t) - now)
                 x, now = np.einsum("...de,...e->...d", power, x), int(t)
             found.append(x @ self.readout)
         return found
@@ -87,15 +84,14 @@ class Signal:
 
 
 def exponentials(matrices: np.ndarray) -> np.ndarray:
-    """The exponentials of a stack of small matrices: Taylor's series to order 20 after scaling, then squaring."""
+    """The exponentials of a stack of small matrices: Taylor's series to order 16 after scaling, then squaring."""
     size = float(np.abs(matrices).sum(axis=-1).max(initial=0.0))
     if not np.isfinite(size):
         raise NumericError("A time of training is not finite.")
     squarings = max(0, int(np.ceil(np.log2(max(size, 1e-300)))) + 1)
     small = matrices / 2.0**squarings
-    one = np.eye(matrices.shape[-1])
-    total = one + small / 20
-    for k in range(19, 0, -1):
+    total = one = np.eye(matrices.shape[-1])
+    for k in range(16, 0, -1):
         total = one + small @ total / k
     for _ in range(squarings):
         total = total @ total
@@ -116,9 +112,7 @@ class Weight:
 
     def signal(self) -> Signal:
         """One signal with all factors in it."""
-        joint = self.factors[0]
-        for factor in self.factors[1:]:
-            joint = times(joint, factor)
+        joint = reduce(times, self.factors)
         readout = self.coefficient * joint.readout
         return Signal(joint.algorithm, joint.initial, readout, joint.generator, lambda: self.at(None))
 
@@ -131,10 +125,7 @@ class Signals:
 
     def accumulate(self, root: np.ndarray, *branches: Signal) -> Signal:
         """What mode `root` piles up when its error times the branches is its gradient."""
-        signal = error(self.algorithm, root)
-        for branch in branches:
-            signal = times(signal, branch)
-        return accumulate(signal, root)
+        return accumulate(reduce(times, branches, error(self.algorithm, root)), root)
 
     def respond(self, mode: np.ndarray, force: Signal) -> Signal:
         """What a mode piles up when a force is added to its output, and its training answers."""
@@ -216,7 +207,7 @@ def accumulate(
 
 def _kron(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     product = np.einsum("...ij,...kl->...ikjl", a, b)
-    size = a.shape[-1] * b.shape[-1]
+    size = product.shape[-2] * product.shape[-1]
     return product.reshape(*product.shape[:-4], size, size)
 
 

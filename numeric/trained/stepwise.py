@@ -214,14 +214,13 @@ class StepwiseFinite:
 
     def _length(self, H: np.ndarray) -> int:
         """How many steps the end takes: half as many again as the errors need to vanish."""
-        steps, left = Steps(H, self.algorithm), 1.0
-        while left > ENDED:
-            steps.advance()
-            left = float(np.abs(steps.errors).max())
+        steps = Steps(H, self.algorithm)
+        while not (left := float(np.abs(steps.errors).max())) <= ENDED:
             if not left < 1e8 or steps.now > LONGEST:
                 raise DivergentTraining(
                     f"{self.algorithm} has not converged after {steps.now} steps: take a smaller eta or a time."
                 )
+            steps.advance()
         return steps.now + steps.now // 2
 
     @property

@@ -8,6 +8,7 @@ from random_statistics import joint, random_flow
 
 from numeric.errors import NumericError
 from numeric.trained import DivergentTraining, GradientDescent, GradientFlow, Schedule, StochasticDescent, any_loss
+from numeric.trained import joint as joint_module
 from numeric.trained.joint import JointStatistics, _roots
 from numeric.trained.losses import MSE, CrossEntropy, soft_labels
 
@@ -95,6 +96,31 @@ def test_roots_of_covariances():
     assert np.abs(_roots(np.zeros((3, 3)), "V")).sum() == 0
     with pytest.raises(NumericError, match="not accurate enough"):
         _roots(np.diag([1.0, -1e-3]), "V")
+
+
+def test_roots_of_covariances_that_are_nearly_none():
+    """Rounding counts beside the largest eigenvalue, whatever the size: below zero, near zero, or off the diagonal."""
+    for size in (1e-20, 1.0, 1e12):
+        found = _roots(size * np.diag([10.0, 1.0, -5e-7]), "V")  # a negative share of 5e-8 is rounding
+        kept = np.diag([10.0, 1.0, 0.0])
+        assert found.shape == (2, 3) and found.T @ found / size == pytest.approx(kept, rel=1e-12, abs=0)
+        with pytest.raises(NumericError, match=r"eigenvalue -2e.* beside 1.*: the flow's A and B are not accurate"):
+            _roots(size * np.diag([10.0, 1.0, -2e-6]), "A and B")
+        assert len(_roots(size * np.diag([1e-16, 1e-15, 1.0]), "V")) == 1  # these have no weight
+    skew = np.array([[0.0, 1e-3], [-1e-3, 0.0]])
+    found = _roots(np.eye(2) + skew, "V")
+    assert np.abs(found.T @ found - np.eye(2)).max() < 1e-15
+
+
+def test_joint_statistics_have_a_largest_size(monkeypatch):
+    monkeypatch.setattr(joint_module, "LARGEST", 6**4)
+    assert JointStatistics(F, 2).inverse @ F.K == pytest.approx(np.eye(N))
+    with pytest.raises(NumericError, match="With 3 outputs and 3 inputs the joint statistics have 6561 entries"):
+        JointStatistics(F, 3)
+    repeated = random_flow(N)
+    repeated.K = np.ones((N, N))
+    with pytest.raises(NumericError, match="kernel of all inputs is singular: leave out inputs that repeat others"):
+        _ = JointStatistics(repeated, 1).inverse
 
 
 def until(loss, rule, time=None, z=None, newton=None):

@@ -51,6 +51,7 @@ def test_how_large_the_corrections_are(outputs, times):
     mean, infinite = (x.reshape(count, 2, outputs) for x in (p.mean, p.mean_infinite))
     before = p.covariance_infinite.reshape(count, 2, 2)
     after = p.plain("covariance").reshape(count, outputs, outputs, 2, 2)
+    change = p.variance_change.reshape(count, 2, outputs)
     squares, spreads, worst = 0.0, 0.0, 0.0
     moved, largest = 0.0, 0.0
     for t in range(count):
@@ -61,6 +62,7 @@ def test_how_large_the_corrections_are(outputs, times):
                 squares += infinite[t, x, i] ** 2 / (2 * count * outputs)
                 worst = max(worst, abs(mean[t, x, i] - infinite[t, x, i]))
                 moved = max(moved, abs(after[t, i, i, x, x] - before[t, x, x]))
+                assert change[t, x, i] == pytest.approx(after[t, i, i, x, x] - before[t, x, x])
     assert p.correction_size == pytest.approx(worst / np.sqrt(squares + spreads))
     assert p.covariance_correction_size == pytest.approx(moved / largest)
 
@@ -194,6 +196,34 @@ def test_how_many_training_inputs_a_schedule_of_batches_may_have(monkeypatch):
     assert predict(f, [1.0, 2.0], [0, 1], StochasticDescent(0.1, [[0], [1]]), time=1).mean.shape == (2,)
     with pytest.raises(NumericError, match="2 training inputs at most, not 3"):
         predict(f, [1.0, 2.0, 3.0], [0, 1, 2], StochasticDescent(0.1, [[0, 1, 2]]), time=1).mean  # noqa: B018
+
+
+def test_nine_training_inputs_are_too_many_for_a_schedule_of_batches():
+    f = random_flow(10, seed=1)
+    with pytest.raises(NumericError, match="8 training inputs at most, not 9"):
+        predict(f, np.ones(9), range(9), StochasticDescent(0.1, [range(9)]), time=1).mean  # noqa: B018
+
+
+def test_step_by_step_there_is_descent_without_memory():
+    for rule in (Momentum(0.1, 0.5), GradientFlow()):
+        with pytest.raises(NumericError, match="Step by step there is descent without memory only"):
+            stepwise.Steps(np.eye(2), rule)
+    assert stepwise.Steps(np.eye(2), Schedule([0.1])).now == 0
+
+
+def test_when_training_with_batches_is_given_up(monkeypatch):
+    """The end of an NTK of one: errors fall as 2^-t, and are 1e-12 of their start after 40 steps."""
+    f, halving = random_flow(3, seed=1), StochasticDescent(0.5, [[0]])
+    f.Theta = np.eye(3)
+    end = predict(f, [1.0], [0], halving).finite
+    assert end._length(np.eye(1)) == 40 + 20
+    assert end._length(2 * np.eye(1)) == 1  # one step does it
+    monkeypatch.setattr(stepwise, "LONGEST", 5)
+    with pytest.raises(DivergentTraining, match="has not converged after 6 steps: take a smaller eta or a time"):
+        end._length(np.eye(1))
+    for large in (1e9, 1e200):
+        with pytest.raises(DivergentTraining, match="has not converged after 1 steps"):
+            end._length(np.array([[large]]))
 
 
 def test_a_constant_newton_tensor_is_a_learning_rate():

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from random_statistics import Tensors, random_flow
 
 from numeric.trained import GradientDescent, GradientFlow, TwoStep, predict
-from numeric.trained.generalization import finite_test_loss
+from numeric.trained.generalization import FiniteTestLoss, TestLoss, finite_test_loss, test_loss
 from numeric.trained.infinite import KernelPrediction
+from numeric.trained.losses import MSE
 
 
 def wide(flow, width):
@@ -39,6 +42,37 @@ def test_first_order_is_the_slope_of_the_loss(algorithm, outputs):
     squared = np.sum((full.mean - truth) ** 2) / 2
     assert squared != pytest.approx(found.bias, rel=1e-6)  # the square of the 1/n mean is of the next order
     assert found.bias == pytest.approx(found.infinite.bias + found.bias_change)
+    assert found.variance == pytest.approx(np.einsum("iiaa->", full.covariance) / 2)  # linear in it: first order is all
+    assert found.variance != pytest.approx(found.infinite.variance, rel=1e-3)
+
+
+def test_losses_are_no_test_cases():
+    """pytest takes what is called Test... or test_... for tests, in a user's own files too."""
+    loss = test_loss(MSE(np.array([[1.0], [0.0]])), np.array([3.0, 0.5]), np.array([[0.2, 9.0], [9.0, 0.4]]))
+    assert loss == TestLoss(bias=(2.0**2 + 0.5**2) / 2, variance=(0.2 + 0.4) / 2, exact=True)
+    assert not TestLoss.__test__ and not test_loss.__test__
+
+
+def test_standard_errors_of_sampled_losses():
+    """The loss changes by (mean - target) × the mean's correction and half the variance's: weights of their errors."""
+    asked = []
+    p = SimpleNamespace(
+        test=(1, 4),
+        mean_infinite=np.array([[2.0, 1.0, 0.0], [0.5, -1.0, 3.0]]),
+        mean=np.array([[2.1, 1.0, 0.0], [0.5, -1.0, 2.8]]),
+        covariance_infinite=np.eye(2),
+        variance_change=np.full((2, 3), 0.04),
+        standard_error_of=lambda mean, variance: asked.append((mean, variance)) or 0.25,
+    )
+    truth = np.array([[1.0, 1.0, -2.0], [0.0, 0.5, 2.0]])
+    loss = finite_test_loss(p, truth)
+    assert loss.bias_change == pytest.approx(1.0 * 0.1 - 1.0 * 0.2) and loss.variance_change == pytest.approx(0.12)
+    ((mean, variance),) = asked
+    assert np.array_equal(mean, p.mean_infinite - truth) and np.array_equal(variance, np.full((2, 3), 0.5))
+    assert loss.standard_error == 0.25
+    exact = SimpleNamespace(**{name: value for name, value in vars(p).items() if name != "standard_error_of"})
+    assert finite_test_loss(exact, truth) == FiniteTestLoss(loss.infinite, loss.bias_change, loss.variance_change, 0.0)
+    assert FiniteTestLoss(loss.infinite, 0.1, 0.2).standard_error == 0.0
 
 
 def by_hand(f, y, eta):

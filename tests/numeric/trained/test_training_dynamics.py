@@ -16,7 +16,7 @@ from numeric.trained.algorithms import (
     Schedule,
     TwoStep,
 )
-from numeric.trained.dynamics import NetworkTensors, TrainingDynamics
+from numeric.trained.dynamics import InModes, NetworkTensors, TrainingDynamics
 
 
 @pytest.fixture(scope="module")
@@ -223,6 +223,31 @@ def test_trained_ntk_predicts_the_trained_network(toy):
         gaps.append(np.abs(kernel - d.output()).max())
     assert gaps[0] < 1e-4
     assert gaps[1] / gaps[0] == pytest.approx(0.25, rel=0.05)
+
+
+@pytest.mark.equation("infinity.155")
+def test_trained_ntk_of_three_training_inputs():
+    """At first order: what H♯ changes, acting on the solution of the mean NTK, is the differentials' output."""
+    toy = ToyNetwork(outputs=2, samples=5, n_train=3, parameters=5, seed=4)
+    d, t = dynamics(toy, GradientDescent(0.9 / largest(toy))), toy.train
+    inverse = np.linalg.inv(toy.mean_ntk[np.ix_(t, t)])
+    piled = (toy.z0[:, t] - toy.y.T) @ inverse
+    change = -np.einsum("ijda,ja->id", d.trained_ntk() - toy.tensors().H[..., t], piled)
+    response = change - change[:, t] @ inverse @ toy.mean_ntk[t]
+    assert np.abs(response - d.interacting()).max() < 1e-11 * np.abs(response).max()
+    assert np.abs(response[:, 3:]).max() > 0.01
+
+
+def test_tensors_in_modes_keep_the_external_slots(toy):
+    """The modes of the training inputs in some slots, all inputs in the others; a slot's place stays."""
+    net, modes = toy.tensors(), np.linalg.eigh(toy.mean_ntk[:2, :2])[1]
+    U = np.concatenate([modes, np.zeros((2, 2))])
+    turned = InModes(net, U)
+    assert turned.H(0) == pytest.approx(np.einsum("ijab,bm->ijam", net.H, U))
+    assert turned.H(1) == pytest.approx(np.einsum("ijab,am->ijmb", net.H, U))
+    assert turned.dH(1) == pytest.approx(np.einsum("ijkabc,am,cn->ijkmbn", net.dH, U, U))
+    assert turned.dH(0, 2) == pytest.approx(np.einsum("ijkabc,bm->ijkamc", net.dH, U))
+    assert np.array_equal(turned.ddI(0, 1, 2, 3), net.ddI)
 
 
 @pytest.mark.equation("infinity.66")
