@@ -12,6 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
+from numeric.errors import NumericError
 from numeric.generated.training import WEIGHTS, weight_p, weight_q
 from numeric.trained.algorithms import Algorithm
 from numeric.trained.signals import Signal, Signals, Times, Weight
@@ -22,6 +23,8 @@ CHUNK = 4_000_000
 
 def over_modes(make: Callable[..., Weight | Signal], h: np.ndarray, rank: int, t: Times | None) -> np.ndarray:
     """make(h_a, h_b, ...) at t as an array over `rank` modes, the first of them in blocks; times come first."""
+    if not h.size:
+        raise NumericError("No mode of the training NTK is trained: networks stay as they were initialized.")
     axes = [h.reshape([-1 if k == axis else 1 for k in range(rank)]) for axis in range(rank)]
     probe = make(*(x.reshape(-1)[:1].reshape([1] * rank) for x in axes))
     signals = probe.factors if isinstance(probe, Weight) else (probe,)

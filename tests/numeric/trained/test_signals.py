@@ -9,6 +9,7 @@ import pytest
 from random_statistics import random_flow
 from scipy.linalg import expm
 
+from numeric import flow
 from numeric.errors import NumericError
 from numeric.trained import GradientDescent, GradientFlow, Momentum, predict
 from numeric.trained.infinite import kernel_prediction
@@ -54,6 +55,16 @@ def test_a_network_without_a_mode_stays_where_it_is():
         for time in (None, 3.0, np.array([0.0, 2.0])):
             assert np.abs(p.mean(algorithm, time)).max() == 0
             assert np.array_equal(p.covariance(algorithm, time), np.broadcast_to(K, (*np.shape(time), 2, 2)))
+
+
+@pytest.mark.parametrize("method", ["exact", "sampled"])
+def test_finite_width_without_a_mode_is_refused_in_a_sentence(method):
+    f = flow("tanh", np.zeros((3, 2)), depth=3, width=32, C_b=0.0, C_W=1.0, lambda_b=0.0, lambda_W=1.0)
+    p = predict(f, [1.0, 2.0], [0, 1], rcond=1e-6, method=method)
+    with pytest.raises(NumericError, match="No mode of the training NTK is trained"):
+        p.mean  # noqa: B018
+    with pytest.raises(NumericError, match="No mode of the training NTK is trained"):
+        p.variance_change  # noqa: B018
 
 
 @pytest.mark.parametrize("algorithm", [GradientFlow(), GradientDescent(0.1)], ids=str)
