@@ -21,10 +21,14 @@ CHUNK = 4_000_000
 """How many numbers of stacked small matrices are held at a time when several modes are combined."""
 
 
-def over_modes(make: Callable[..., Weight | Signal], h: np.ndarray, rank: int, t: Times | None) -> np.ndarray:
-    """make(h_a, h_b, ...) at t as an array over `rank` modes, the first of them in blocks; times come first."""
+def check_modes(h: np.ndarray) -> None:
     if not h.size:
         raise NumericError("No mode of the training NTK is trained: networks stay as they were initialized.")
+
+
+def over_modes(make: Callable[..., Weight | Signal], h: np.ndarray, rank: int, t: Times | None) -> np.ndarray:
+    """make(h_a, h_b, ...) at t as an array over `rank` modes, the first of them in blocks; times come first."""
+    check_modes(h)
     axes = [h.reshape([-1 if k == axis else 1 for k in range(rank)]) for axis in range(rank)]
     probe = make(*(x.reshape(-1)[:1].reshape([1] * rank) for x in axes))
     signals = probe.factors if isinstance(probe, Weight) else (probe,)

@@ -28,7 +28,7 @@ from numeric.trained.error import UnreliablePrediction
 from numeric.trained.finite import FiniteWidth
 from numeric.trained.infinite import KernelPrediction
 from numeric.trained.penalized import with_ridge
-from numeric.trained.projectors import Projectors
+from numeric.trained.projectors import Projectors, check_modes
 from numeric.trained.sampled.advice import advice
 from numeric.trained.sampled.clock import Clock
 from numeric.trained.sampled.controls import controls_of
@@ -120,6 +120,7 @@ class SampledPrediction:
     def check(self) -> None:
         """Refuse what has no sampled prediction, before any work."""
         refuse(self.flow)
+        check_modes(self.kernel.modes.h)
         if self.algorithm.masks(len(self.kernel.train)) is not None:
             raise NumericError("Sampled predictions are not for a schedule of batches, whose steps share no modes.")
         if self.kernel.ridge and self.algorithm.preconditions:
