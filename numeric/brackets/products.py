@@ -69,7 +69,7 @@ def product_pairs(
     while True:
         c = np.einsum("nx,sax->sna", step * _hermite(nodes, n), stacked, optimize=True)
         left = norms - np.sum(np.square(c), axis=1)
-        largest = np.maximum(np.max(norms, axis=1, keepdims=True), np.finfo(float).tiny)  # all zero where all inputs are
+        largest = np.maximum(np.max(norms, axis=1, keepdims=True), np.finfo(float).tiny)  # zero for inputs of zeros
         if float(np.max(left / largest)) < ENOUGH:
             break
         n *= 2
