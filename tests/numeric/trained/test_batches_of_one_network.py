@@ -59,20 +59,26 @@ def steps_until(toy, y, eta, masks, over):
 @pytest.mark.parametrize("size", [1.0, 1e5, 1e-3])
 def test_batches_end_when_errors_are_gone(size):
     """Half as many steps again as it takes to bring the errors to 1e-12 of what they were; given up at 1e8 times it."""
-    toy = ToyNetwork(seed=2)
+    toy = ToyNetwork(n_train=3, seed=2)
     toy.z0, y = size * toy.z0, size * toy.y
     fastest = np.linalg.eigvalsh(toy.mean_ntk)[-1]
-    masks = np.array([[0, 1], [1, 1], [1, 0]], dtype=float)
-    batches = [[1], [0, 1], [0]]
-    for eta, diverges in ((0.8 / fastest, False), (9.0 / fastest, True)):
-        network = BatchedNetwork(toy.tensors(), toy.mean_ntk, y, (0, 1), StochasticDescent(eta, batches))
+    masks, batches = np.array([[0, 1, 1], [1, 1, 0], [1, 0, 1]], dtype=float), [[1, 2], [0, 1], [0, 2]]
+    for eta, diverges in ((1 / fastest, False), (9 / fastest, True)):
+        network = BatchedNetwork(toy.tensors(), toy.mean_ntk, y, (0, 1, 2), StochasticDescent(eta, batches))
         if diverges:
             steps = steps_until(toy, y, eta, masks, lambda left: left > 1e8)
             with pytest.raises(DivergentTraining, match=f"has not converged after {steps} steps"):
                 network._length(toy.tensors().H)
         else:
             steps = steps_until(toy, y, eta, masks, lambda left: left <= 1e-12)
-            assert steps > 20 and network._length(toy.tensors().H) == steps + steps // 2
+            assert steps == 109 and network._length(toy.tensors().H) == 109 + 54
+
+
+def test_batches_are_given_up_after_20000_steps():
+    toy = ToyNetwork(seed=2)
+    network = BatchedNetwork(toy.tensors(), toy.mean_ntk, toy.y, (0, 1), StochasticDescent(1e-9, [[0], [1]]))
+    with pytest.raises(DivergentTraining, match="has not converged after 20001 steps"):
+        network._length(toy.tensors().H)
 
 
 def test_batches_are_for_descent_without_memory():

@@ -80,12 +80,13 @@ def test_sketches_of_lists_and_single_outputs():
     """Two features, two landmarks and one output are enough."""
     psi, test = RNG.normal(size=(N, 2)), RNG.normal(size=(5, 2))
     alpha = np.linalg.solve(psi.T @ psi + RIDGE * np.eye(2), psi.T @ Y[:, 1])
-    found = FeatureRegression(psi.tolist(), Y[:, 1].tolist(), RIDGE).predict(test)
-    assert found.mean == pytest.approx(test @ alpha)
+    features = FeatureRegression(psi.tolist(), Y[:, 1].tolist(), RIDGE)
+    assert features.predict(test).mean == pytest.approx(test @ alpha)
     landmarks = NystromRegression(BlockKernel(kernel, X), Y[:, 1].tolist(), RIDGE, 2, Y[:, 0].tolist())
     C, W = K[:, landmarks.chosen], K[np.ix_(landmarks.chosen, landmarks.chosen)]
     exact = kernel(T, X[landmarks.chosen]) @ np.linalg.solve(C.T @ C + RIDGE * W, C.T @ (Y[:, 1] - Y[:, 0]))
     assert landmarks.predict(T).mean == pytest.approx(exact)
+    assert features.y.shape == landmarks.y.shape == (N,)
 
 
 @pytest.mark.parametrize("unit", [1e-12, 1e12])

@@ -53,14 +53,20 @@ class Planned(Exception):
     """What a training would be, instead of it."""
 
 
-def plan(monkeypatch, rule, **given):
+def stopped(monkeypatch, name, rule, **given):
+    """The arguments with which a prediction calls `name`."""
+
     def stop(*arguments):
         raise Planned(*arguments)
 
-    monkeypatch.setattr(any_loss, "Trajectory", stop)
+    monkeypatch.setattr(any_loss, name, stop)
     with pytest.raises(Planned) as told:
         any_loss.predict_loss(F, MSE(TARGETS), TRAIN, rule, **given)
-    _, chosen, newton, algorithm, until, fine = told.value.args
+    return told.value.args
+
+
+def plan(monkeypatch, rule, **given):
+    _, chosen, newton, algorithm, until, fine = stopped(monkeypatch, "Trajectory", rule, **given)
     assert list(chosen) == TRAIN and algorithm is rule and np.array_equal(newton, np.eye(2))
     return until, fine
 
@@ -73,8 +79,10 @@ def test_a_flow_is_cut_into_steps_by_its_fastest_mode(monkeypatch):
     assert plan(monkeypatch, GradientDescent(0.1), time=7, samples=8) == (7.0, 0)
 
 
-def test_four_draws_are_enough(monkeypatch):
-    plan(monkeypatch, GradientDescent(0.1), time=1, samples=4)
+def test_how_many_initial_outputs_are_drawn(monkeypatch):
+    """Two thousand from the seed zero unless told; four are enough."""
+    assert stopped(monkeypatch, "_draws", GradientDescent(0.1), time=1)[1:] == (2000, 0)
+    assert stopped(monkeypatch, "_draws", GradientDescent(0.1), time=1, samples=4, seed=3)[1:] == (4, 3)
     with pytest.raises(NumericError, match="samples is a whole number from 4 to"):
         any_loss.predict_loss(F, MSE(TARGETS), TRAIN, GradientDescent(0.1), time=1, samples=3)
 
