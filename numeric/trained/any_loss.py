@@ -181,7 +181,7 @@ def predict_loss(
         }
         slopes = {name: {part: x[name] for part, x in parts.items()} for name in value}
         for name, x in others.items():
-            slopes[name] |= {"dNTK": x[0], "ddNTKs": x[1]}
+            slopes[name] |= dict(zip(("dNTK", "ddNTKs"), x))
         return value, slopes
 
     run = jax.jit(jax.vmap(follow))
@@ -243,7 +243,7 @@ class Starts:
             return np.tensordot(self.weights, x, axes=1), np.zeros(x.shape[1:])
         pairs = ((x[0::2] + x[1::2]) / 2).reshape(len(x) // 2, -1)
         count, design = len(pairs), self._controls
-        coefficients, *_ = np.linalg.lstsq(design, pairs, rcond=None)
+        coefficients, *_ = np.linalg.lstsq(design, pairs)
         left = pairs - design @ coefficients
         spread = np.sqrt(np.sum(left**2, axis=0) / (count - design.shape[1]))
         return coefficients[0].reshape(x.shape[1:]), (spread / np.sqrt(count)).reshape(x.shape[1:])
@@ -297,14 +297,14 @@ def _until(
     if isinstance(loss, CrossEntropy):
         loss.minimum(np.zeros_like(loss.p))
     masks, own, step = algorithm.masks(len(train)), np.array(z), 0
-    seen = np.ones((1, len(train))) if masks is None else masks
+    metrics = newton[None] if masks is None else newton * masks[:, None]
     size = 0.5 / float(np.linalg.eigvalsh(theta[np.ix_(train, train)])[-1])
     while step < LONGEST:
         errors = np.stack([loss.error(x[:, train].T) for x in own])
         if np.abs(errors).max() < ENDED:
             return (step + step // 2) * (size if algorithm.continuous else 1)
         rate = size if algorithm.continuous else algorithm.rule(step).direct
-        driven = (newton * seen[step % len(seen)]) @ errors
+        driven = metrics[step % len(metrics)] @ errors
         own = own - rate * np.einsum("xa,rai->rix", theta[:, train], driven)
         step += 1
     raise DivergentTraining(f"{algorithm} has not ended after {LONGEST} steps: give a time, or a larger learning rate.")
@@ -348,8 +348,8 @@ class _Averages:
             part_errors[name] = {part: error for part, (_, error) in found.items()}
             coefficients[name], coefficient_errors[name] = self._mean(*arrays.values())
         for name, leading in infinite.items():
-            size = float(np.abs(leading).max(initial=0.0))
-            share = float(np.abs(coefficients[name]).max(initial=0.0)) / width / size if size > 0 else 0.0
+            size = float(np.abs(leading).max())
+            share = float(np.abs(coefficients[name]).max()) / width / size if size > 0 else 0.0
             notes += first_order(f"the {name.replace('_', ' ')}", share, width)
         return LossPrediction(
             width, test, infinite, coefficients, parts, part_errors, infinite_errors, coefficient_errors, steps, notes

@@ -34,7 +34,7 @@ class BatchedNetwork:
     y: np.ndarray
     train: tuple[int, ...]
     algorithm: Algorithm
-    kept: dict[float | None, State] = field(default_factory=dict, repr=False)
+    kept: dict[float | None, State] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.algorithm.memory_size or self.algorithm.continuous:

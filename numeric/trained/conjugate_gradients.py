@@ -16,7 +16,7 @@ import numpy as np
 from numeric.errors import NumericError
 from numeric.given import a_seed, finite, whole
 from numeric.progress import progress_bar
-from numeric.trained.operators import KernelOperator
+from numeric.trained.operators import KernelOperator, over
 
 Array = np.ndarray
 TOLERANCE = 1e-8
@@ -51,9 +51,8 @@ def nystrom(operator: KernelOperator, rank: int, seed: int = 0) -> Nystrom:
     if shift == 0:
         return Nystrom(np.zeros(rank), Q)
     Y = Y + shift * Q
-    small = Q.T @ Y
     try:
-        factor = np.linalg.cholesky((small + small.T) / 2)
+        factor = np.linalg.cholesky(Q.T @ Y)
     except np.linalg.LinAlgError:
         raise NumericError("the kernel is not positive semidefinite: random products have a negative mean") from None
     U, s, _ = np.linalg.svd(np.linalg.solve(factor, Y.T).T, full_matrices=False)
@@ -93,7 +92,7 @@ def conjugate_gradients(
         raise NumericError("the right-hand side has entries that are not finite numbers")
     apply = precondition or (lambda R: R)
     size = np.linalg.norm(b, axis=0)
-    goal = tolerance * np.where(size > 0, size, 1.0)
+    goal = tolerance * size
     x, R = np.zeros_like(b), b.copy()
     Z = apply(R)
     P, rz = Z.copy(), np.einsum("nc,nc->c", R, Z)
@@ -119,7 +118,7 @@ def conjugate_gradients(
             active = np.linalg.norm(R, axis=0) > goal
             done += 1
             tick(1)
-    left = np.linalg.norm(b - operator.product(x) - ridge * x, axis=0) / np.where(size > 0, size, 1.0)
+    left = over(np.linalg.norm(b - operator.product(x) - ridge * x, axis=0), size)
     if (left > 10 * tolerance).any():
         raise NumericError(
             f"{done} iterations leave a residual of {left.max():.2g}, not {tolerance:.1g}: the kernel is too "

@@ -85,6 +85,11 @@ class IterativeRegression:
         """y - f_0 on the training points."""
         return self.y if self.f0 is None else self.y - self.f0
 
+    @property
+    def _columns(self) -> Array:
+        """The residual as (N, outputs)."""
+        return self.residual if self.residual.ndim > 1 else self.residual[:, None]
+
     @cached_property
     def sketch(self) -> Nystrom | None:
         """The large eigenvalues, for the preconditioner."""
@@ -94,7 +99,7 @@ class IterativeRegression:
     @cached_property
     def solution(self) -> Solution:
         """(K + ridge) alpha = y - f_0 with its residual."""
-        return self._solve(self.residual.reshape(len(self.y), -1))
+        return self._solve(self._columns)
 
     @property
     def alpha(self) -> Array:
@@ -116,7 +121,7 @@ class IterativeRegression:
         """
         if self.ridge == 0:
             raise NumericError("without a ridge a small residual bounds nothing: the kernel may be nearly singular")
-        size = np.linalg.norm(self.residual.reshape(len(self.y), -1), axis=0) * self.solution.residual
+        size = np.linalg.norm(self._columns, axis=0) * self.solution.residual
         bound = np.sqrt(np.maximum(np.asarray(k_self, float), 0))[:, None] * size / (2 * np.sqrt(self.ridge))
         return bound[:, 0] if self.y.ndim == 1 else bound
 
@@ -142,8 +147,7 @@ class IterativeRegression:
 
     def _in_time(self, g: Callable[[Array], Array]) -> Applied:
         kernel = _Shifted(self.operator, self.ridge) if self.ridge else self.operator
-        b = self.residual.reshape(len(self.y), -1)
-        found = apply_function(kernel, b, g, memory=self.memory, progress=self.progress)
+        found = apply_function(kernel, self._columns, g, memory=self.memory, progress=self.progress)
         return Applied(found.value.reshape(self.y.shape), found.error, found.products)
 
     def _solve(self, b: Array) -> Solution:

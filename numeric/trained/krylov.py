@@ -16,11 +16,13 @@ from scipy.linalg import eigh_tridiagonal
 from numeric.errors import NumericError
 from numeric.given import finite, whole
 from numeric.progress import progress_bar
-from numeric.trained.operators import KernelOperator
+from numeric.trained.operators import KernelOperator, over
 
 Array = np.ndarray
 FIRST, MOST = 8, 400
-"""Products before the first look at the error, and when to give up."""
+"""Products before the first look at the error (then a quarter more each time, at least 4), and when to give up."""
+ROUNDING = 1e-15
+"""The relative error of what is exact."""
 
 
 @dataclass(frozen=True)
@@ -48,12 +50,13 @@ def apply_function(
     if b.ndim != 2 or len(b) != operator.size or not np.isfinite(b).all():
         raise NumericError(f"{operator.size} points need finite vectors of shape ({operator.size}, columns)")
     room = int(memory / (8 * max(b.size, 1)))
-    most = min(whole(most, "The number of products", least=1), operator.size, room)
-    if most < min(FIRST, operator.size):
+    least = min(FIRST, operator.size)
+    most = min(whole(most, "The number of products", least), operator.size, room)
+    if most < least:
         raise NumericError(f"memory={memory:g} bytes holds {room} vectors of the training set only: raise it")
     norms = np.linalg.norm(b, axis=0)
     columns = b.shape[1]
-    V = [b / np.where(norms > 0, norms, 1.0)]
+    V = [over(b, norms)]
     diagonal, beside = np.zeros((most, columns)), np.zeros((most, columns))
     look = min(FIRST, most)
     with progress_bar(most, progress, "products") as tick:
@@ -65,22 +68,21 @@ def apply_function(
                 W = W - np.einsum("mnc,mc->nc", basis, np.einsum("mnc,nc->mc", basis, W))
             length = np.linalg.norm(W, axis=0)
             scale = np.abs(diagonal[:m]).max(axis=0) + beside[:m].max(axis=0)
-            ended = length <= 1e-14 * np.where(scale > 0, scale, 1.0) * operator.size**0.5
+            ended = length <= 1e-14 * scale * operator.size**0.5
             beside[m - 1] = np.where(ended, 0.0, length)
             tick(1)
             if m in (look, most) or ended.all():
                 now = _in_basis(basis, diagonal[:m], beside[:m], norms, g)
-                before = max(1, m - max(1, m // 4))
+                if ended.all() or m == operator.size:
+                    return Applied(now, ROUNDING, m)
+                before = m - m // 4
                 then = _in_basis(basis[:before], diagonal[:before], beside[:before], norms, g)
-                size = np.linalg.norm(now, axis=0)
-                exact = ended.all() or m == operator.size
-                error = (
-                    0.0 if exact else float(np.max(np.linalg.norm(now - then, axis=0) / np.where(size > 0, size, 1)))
-                )
-                if error <= tolerance or exact:
-                    return Applied(now, max(error, 1e-15), m)
+                change = over(np.linalg.norm(now - then, axis=0), np.linalg.norm(now, axis=0))
+                error = float(np.max(change))
+                if error <= tolerance:
+                    return Applied(now, max(error, ROUNDING), m)
                 look = min(most, look + max(4, look // 4))
-            V.append(W / np.where(ended, 1.0, length))
+            V.append(over(W, beside[m - 1]))
     raise NumericError(
         f"{most} products with the kernel leave an error of {error:.2g}, not {tolerance:.1g}: take a shorter time, a "
         "ridge, a looser tolerance or more memory"

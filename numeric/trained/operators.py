@@ -162,6 +162,11 @@ class BlockKernel(KernelOperator):
         return block
 
 
+def over(x: Array, size: Array) -> Array:
+    """x / size, and zero where the size is zero."""
+    return np.divide(x, size, out=np.zeros_like(x), where=size != 0)
+
+
 def checked_kernel(K: Array, name: str = "kernel") -> Array:
     """A square, finite, symmetric matrix without negative diagonal entries (to single precision), or one sentence."""
     matrix = np.asarray(K, float)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 from random_statistics import joint, random_flow
@@ -37,13 +39,14 @@ def test_nodes_are_a_rule_of_the_normal_distribution():
     starts = any_loss._nodes(STATISTICS, 3)
     assert len(starts.z) == 3**6 and not starts.drawn and starts.weights.sum() == pytest.approx(1)
     mean, error = starts.mean(np.einsum("ria,rjb->rijab", starts.z, starts.z))
-    assert np.abs(mean - np.einsum("ij,ab->ijab", np.eye(2), F.K)).max() < 1e-12 and np.abs(error).max() == 0
+    assert np.abs(mean - np.einsum("ij,ab->ijab", np.eye(2), F.K)).max() < 1e-12
+    assert error.shape == (2, 2, 3, 3) and np.abs(error).max() == 0
     fourth, _ = starts.mean(starts.z[:, 0, 1] ** 4)
     assert fourth == pytest.approx(3 * F.K[1, 1] ** 2)
     one = any_loss._nodes(STATISTICS, 1)
     assert one.z.shape == (1, OUTPUTS, N) and np.abs(one.z).max() == 0 and one.weights == pytest.approx([1])
     for wrong in (0, 21):
-        with pytest.raises(NumericError, match="nodes"):
+        with pytest.raises(NumericError, match="nodes is a whole number from 1 to 20"):
             any_loss._nodes(STATISTICS, wrong)
 
 
@@ -66,6 +69,12 @@ def test_averages_have_controls_and_standard_errors():
     assert mean == pytest.approx(solution[0])
     assert error == pytest.approx(np.sqrt(np.sum(left**2) / (200 - 22) / 200))
     assert abs(mean - np.exp(-2)) < 4 * error and error > 0
+    several = np.stack([[x, 3 * x], [x**2, np.exp(flat[:, 5])], [x, x + 1]]).transpose(2, 0, 1)
+    means, errors = starts.mean(several)
+    assert means.shape == errors.shape == (3, 2)
+    for k in np.ndindex(3, 2):  # each by itself
+        mean, error = starts.mean(several[:, *k])
+        assert means[k] == pytest.approx(mean) and errors[k] == pytest.approx(error)
     few = any_loss._draws(STATISTICS, 200, 0)  # 100 pairs for 21 products: no controls but the constant
     assert few._controls.shape == (100, 1) and starts._controls.shape == (200, 22)
     mean, error = few.mean(few.normal[:, 0, 0] ** 2)
@@ -188,11 +197,45 @@ def test_predictions_from_averages():
     assert p.parts["mean"]["ddNTKs"] == pytest.approx([2.0]) and p.coefficients["mean"] == pytest.approx([6.0])
     assert p.steps == 3.0 and p.width == 50.0 and p.test == (1,)
     assert p.notes == ("trained",)  # 6/50 of 2 is small
+    assert p.part_errors["mean"].keys() == p.parts["mean"].keys() == {"dNTK", "ddNTKs"}
+    assert p.part_errors["mean"]["dNTK"] == pytest.approx([0.0])
     (_, warning) = averages(5.0, 2.0, 4.0).notes
     assert "at width 5 the order 1/n of the mean is 0.6" in warning
+    assert len(averages(5.0, 0.5, 1.0).notes) == 2  # 1.5/5 of a half
     assert len(averages(5.0, 0.0, 4.0).notes) == 1  # nothing to compare it with
     for wrong in ((np.nan, 1.0), (1.0, np.inf), (np.inf, 1.0), (1.0, 1.5e308)):
         with pytest.raises(DivergentTraining, match="range of floating-point numbers"):
             averages(50.0, *wrong)
     with pytest.raises(NumericError, match="has no probabilities"):
         _ = p.probabilities
+
+
+def test_errors_of_parts_are_those_of_their_averages():
+    starts = any_loss._draws(JointStatistics(F, 1), 20, 0)
+    totals, x = any_loss._Averages(starts), np.random.default_rng(5).normal(size=(3, 20, 2))
+    for part, values in zip(("infinite", "dNTK", "ddNTKs"), x):
+        totals.add("mean", part, values[:8])
+        totals.add("mean", part, values[8:])
+    p = totals.prediction(10.0, (1,), 3.0, ())
+    pairs = (x[:, 0::2] + x[:, 1::2]) / 2
+    errors = pairs.std(axis=1, ddof=1) / np.sqrt(10)
+    assert p.infinite_errors["mean"] == pytest.approx(errors[0])
+    assert p.part_errors["mean"]["dNTK"] == pytest.approx(errors[1])
+    assert p.part_errors["mean"]["ddNTKs"] == pytest.approx(errors[2])
+    both = (pairs[1] + pairs[2]).std(axis=0, ddof=1) / np.sqrt(10)
+    assert p.coefficient_errors["mean"] == pytest.approx(both)
+    assert p.errors["mean"] == pytest.approx(np.hypot(errors[0], both / 10))
+
+
+def test_what_leaves_the_range_of_numbers_is_told_at_once_and_without_warnings():
+    totals = any_loss._Averages(any_loss._draws(JointStatistics(F, 1), 8, 0))
+    for wrong in (np.nan, np.inf):
+        with pytest.raises(DivergentTraining, match="range of floating-point numbers"):
+            totals.add("mean", "infinite", np.full((8, 1), wrong))
+    totals.add("mean", "infinite", np.ones((8, 1)))
+    for part in ("dNTK", "ddNTKs"):  # their sum is infinite, plus and minus
+        totals.add("mean", part, np.tile([[1.5e308], [-1.5e308]], (4, 1)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(DivergentTraining, match="range of floating-point numbers"):
+            totals.prediction(10.0, (1,), 3.0, ())

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from numeric.errors import NumericError
-from numeric.trained.conjugate_gradients import conjugate_gradients
+from numeric.trained.conjugate_gradients import conjugate_gradients, nystrom
 from numeric.trained.frozen_kernel import FrozenKernelTraining
 from numeric.trained.iterative_regression import IterativeRegression
 from numeric.trained.kernel_regression import KernelRegression
@@ -69,6 +69,37 @@ def test_iterations_are_counted():
     assert 1e-5 < rough.residual < 1e-2 and 1e-5 < small.residual < 1e-2  # of the right-hand side, however small
 
 
+def test_how_long_systems_are_iterated():
+    """A thousand times unless told; up to ten times the tolerance may be left then."""
+    hard = DenseKernel(np.diag(np.logspace(-14, 0, 60)))
+    with pytest.raises(NumericError, match="1000 iterations leave a residual"):
+        conjugate_gradients(hard, np.ones((60, 1)), tolerance=1e-13)
+    K, b = DenseKernel(np.diag(np.arange(1.0, 31.0))), np.ones((30, 1))
+    found = conjugate_gradients(K, b, tolerance=0.1, most=3)
+    left = found.residual[0]
+    assert found.iterations == 3 and left > 0.1
+    assert conjugate_gradients(K, b, tolerance=left / 9.5, most=3).residual[0] == left
+    with pytest.raises(NumericError, match="3 iterations leave"):
+        conjugate_gradients(K, b, tolerance=left / 10.5, most=3)
+    with pytest.raises(NumericError, match="The tolerance is a number above 0, not 0"):
+        conjugate_gradients(K, b, tolerance=0.0)
+    with pytest.raises(NumericError, match="The tolerance is a number above 0, not 0"):
+        apply_function(K, b, np.sqrt, tolerance=0.0)
+
+
+def test_sketches_of_kernels_of_low_rank():
+    """Two eigenvalues and zeros: the shift that a factorization needs is taken off again; the seed is 0 unless told."""
+    x = RNG.normal(size=(12, 2))
+    K = DenseKernel(x @ x.T)
+    exact = np.linalg.eigvalsh(x.T @ x)[::-1]
+    for seed in range(3):
+        found = nystrom(K, 8, seed).h
+        assert found[:2] == pytest.approx(exact)
+        assert found[2:].max() < 0.6 * np.sqrt(12) * np.finfo(float).eps * exact[0]
+    assert np.array_equal(nystrom(K, 2).U, nystrom(K, 2, 0).U)
+    assert not np.array_equal(nystrom(K, 2).U, nystrom(K, 2, 1).U)
+
+
 class OnlyProducts(KernelOperator):
     """A kernel without any shorter way."""
 
@@ -101,12 +132,75 @@ def test_what_a_kernel_in_blocks_may_hold():
         assert np.abs(block.product(V) - X @ (X.T @ V)).max() < 1e-11
 
 
+def test_a_kernel_that_is_held_is_evaluated_once():
+    X, calls = RNG.normal(size=(40, 2)), []
+
+    def dot(a, b):
+        calls.append(len(a))
+        return a @ b.T
+
+    for memory, evaluations in ((1e9, 1), (8 * 40**2, 2)):
+        block = BlockKernel(dot, X, memory)
+        calls.clear()
+        block.product(np.eye(40))
+        once = len(calls)
+        assert block.product(np.eye(40)) == pytest.approx(X @ X.T)
+        assert len(calls) == evaluations * once > 0
+
+
+def test_how_little_memory_a_kernel_may_have():
+    """Blocks of 16 inputs, or of all if there are fewer."""
+    X = RNG.normal(size=(300, 2))
+
+    def dot(a, b):
+        return a @ b.T
+
+    assert BlockKernel(dot, X, 16**2 * 8 * COPIES).rows == 16
+    for memory, rows in ((16**2 * 8 * COPIES - 1, 15), (1.0, 1)):
+        with pytest.raises(NumericError, match=f"holds blocks of {rows} inputs only: give 1e6 or more"):
+            BlockKernel(dot, X, memory)
+    assert BlockKernel(dot, X[:1], 1.0).product(np.ones((1, 1)))[0, 0] == pytest.approx(X[0] @ X[0])
+    for wrong in (0, -1.0):
+        with pytest.raises(NumericError, match="The memory is a number above 0"):
+            BlockKernel(dot, X, wrong)
+    with pytest.raises(NumericError, match="the inputs hold values that are not finite numbers"):
+        BlockKernel(dot, X * np.nan)
+
+
+class InBlocks:
+    """A kernel with blocks of its own, which are never empty."""
+
+    def __call__(self, X1, X2):
+        return X1 @ X2.T
+
+    def blocks(self, X, against, memory, progress):
+        other = X if against is None else against
+        assert len(X) and len(other)
+        yield slice(0, len(X)), slice(0, len(other)), X @ other.T
+
+
+def test_kernels_with_blocks_of_their_own_are_not_asked_for_nothing():
+    X = RNG.normal(size=(4, 2))
+    block = BlockKernel(InBlocks(), X)
+    assert block.product(np.eye(4)) == pytest.approx(X @ X.T)
+    assert block.evaluate(X[:2], np.ones(4)) == pytest.approx((X @ X.T).sum(axis=1)[:2])
+    assert block.evaluate(X[:0], np.ones(4)).shape == (0,)
+    assert block.between(X[:3], X[:0]).shape == (3, 0)
+
+
 def test_kernels_are_symmetric_to_single_precision():
     K = np.array([[2.0, 1.0], [1.0 + 1e-6, 2.0]])
     assert DenseKernel(K).size == 2
     K[1, 0] = 1.0 + 8e-6
     with pytest.raises(NumericError, match="symmetric"):
         DenseKernel(K)
+    assert DenseKernel(np.array([[1.0, 1e-9], [9e-7, 1.0]])).size == 2  # of the largest entry
+    for above, below in ((0.0, 1.5e-6), (1.0, 1 + 2.5e-6)):  # a millionth of the largest, and one of the entry itself
+        with pytest.raises(NumericError, match="symmetric"):
+            DenseKernel(np.array([[1.0, above], [below, 1.0]]))
+    assert DenseKernel(np.diag([5.0, -4e-6])).size == 2
+    with pytest.raises(NumericError, match=r"entry \(1, 1\) is -7.5e-06"):
+        DenseKernel(np.diag([5.0, -7.5e-6]))
 
 
 def test_fits_say_what_to_do_and_take_lists():
@@ -116,6 +210,10 @@ def test_fits_say_what_to_do_and_take_lists():
     start = KernelRegression([[2.0, 1.0], [1.0, 2.0]], [1.0, 2.0], 0.5, [0.25, -1.0])
     assert start.residual == pytest.approx([0.75, 3.0]) and start.f0.shape == start.y.shape == (2,)
     assert start.alpha == pytest.approx(np.linalg.solve([[2.5, 1.0], [1.0, 2.5]], [0.75, 3.0]))
+    own = IterativeRegression(DenseKernel([[2.0, 1.0], [1.0, 2.0]]), [1, 2], 0.5, [0.25, -1])
+    assert own.residual == pytest.approx([0.75, 3.0]) and own.f0.shape == own.y.shape == (2,)
+    assert own.f0.dtype == own.y.dtype == float
+    assert own.alpha == pytest.approx(start.alpha)
 
 
 def test_modes_are_left_out_below_a_share_of_the_largest():
