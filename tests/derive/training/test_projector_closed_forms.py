@@ -149,3 +149,4 @@ def test_the_edge_of_stability():
             assert value == pytest.approx(float(leading.subs(x, 2 - gap)), rel=20 * gap, abs=20 * gap), name
     assert sorted(name for name, z in edge_of_stability().items() if z.has(x)) == ["Z_A", "Z_IA", "Z_IIA", "Z_IIB"]
     assert single_input(GradientFlow())["Z_IIA"] == sp.Rational(-1, 6)
+    assert x.is_positive  # a learning rate times an eigenvalue

@@ -11,7 +11,6 @@ import sympy as sp
 from derive.gaussian.bracket import Sigma
 from derive.training import AnyAlgorithm
 from derive.training.projectors import eta, h
-from derive.training.table import x
 from derive.training.tangents import a, b, with_tangents
 from derive.training.trees import LEAF, expansion, forests, trees
 
@@ -32,7 +31,7 @@ def test_two_training_samples_in_a_row_are_named_from_the_marks_on():
 
 def test_rates_and_eigenvalues_are_positive():
     """SymPy may take roots and logarithms of products of them apart."""
-    for symbol in (eta, h("a"), x):
+    for symbol in (eta, h("a")):
         assert sp.sqrt(symbol**2) == symbol
 
 
