@@ -1,4 +1,4 @@
-"""Regression in other units and at its limits: kernels a billion times smaller, lists for arrays, points given twice."""
+"""Regression in other units and at its limits: kernels a billion times smaller, lists for arrays, repeated points."""
 
 from __future__ import annotations
 
