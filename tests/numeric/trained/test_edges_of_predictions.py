@@ -241,7 +241,7 @@ def test_a_ridge_is_one_more_slot_of_memory():
     assert rule.direct == pytest.approx(eta)
     rule = Penalized(GradientDescent(1.0), 0.4)  # it decays as a mode with eigenvalue h + ρ, below 2/η
     rule.check(np.array([0.1, 1.5]))
-    with pytest.raises(DivergentTraining, match="below 0.95"):
+    with pytest.raises(DivergentTraining, match=r"below 0\.95"):
         rule.check(np.array([0.1, 1.7]))
     seen = Penalized(StochasticDescent(0.1, [[1], [0, 1]]), rho).masks(2)
     assert seen.tolist() == [[0, 1], [1, 1]] and Penalized(GradientFlow(), rho).masks(2) is None
