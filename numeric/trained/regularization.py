@@ -185,7 +185,7 @@ def _end(groups: ParameterGroups, a: np.ndarray, y: np.ndarray, train: list[int]
             "give a time instead."
         )
     rates = np.divide(0.5, a, out=np.zeros_like(a), where=learns)
-    theta = np.einsum("g,gab->ab", rates, groups.kernels())
+    theta = np.tensordot(rates, groups.kernels(), axes=1)
     total = groups.moments(learns.astype(float))
     start = np.asarray(groups.flow.K) - total.with_z - total.with_z.T + total.with_itself
     map_ = np.linalg.solve(theta[np.ix_(train, train)] + np.eye(len(train)), theta[train]).T

@@ -138,9 +138,12 @@ def test_descent_that_diverges_is_told_once():
 
 
 def test_flows_that_leave_their_range():
-    """x' = x² ends at time 1, exp(x) overflows, -√x meets no number, 1/0 starts at none; time zero is the start."""
+    """x' = x² ends at time 1, exp(x) overflows, -√x meets no number, x/0 starts with none; time zero is the start."""
     start = np.array([[1.0]])
-    for rate in (lambda x: x**2, np.exp, lambda x: np.exp(100 * x), lambda x: -np.sqrt(x), lambda x: x * np.inf):
+    for rate in (lambda x: x * np.inf, lambda x: np.sqrt(-x)):
+        with pytest.raises(NumericError, match="starts with a rate that is not finite"):
+            solve(rate, start, 3.0)
+    for rate in (lambda x: x**2, np.exp, lambda x: np.exp(100 * x), lambda x: -np.sqrt(x)):
         with pytest.raises(NumericError, match="left the range of floating-point numbers"):
             solve(rate, start, 3.0)
     same = solve(np.exp, start, 0.0)
