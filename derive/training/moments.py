@@ -53,8 +53,6 @@ def wick(kinds: tuple[str, ...], components: str, modes: str = "abcd") -> list[W
     for matching in matchings(tuple(range(len(kinds))), errors):
         names = list(components)
         pairs = [pair for pair in matching if len(pair) == 2]
-        if not all(kinds[i] == kinds[j] == ERROR or LEG in (kinds[i], kinds[j]) for i, j in pairs):
-            continue
         joined = [{i, j} for i, j in pairs] + [
             {k for k, letter in enumerate(components) if letter == name} for name in dict.fromkeys(components)
         ]

@@ -25,8 +25,8 @@ def single_input(rule: Rule) -> dict[str, sp.Expr]:
     >>> single_input(GradientDescent())["Z_A"]
     (x - 1)/(x - 2)
     """
-    own = sp.Symbol("h", positive=True)
-    same = {h(label): own for label in "abc"} | {eta: x / own}
+    own = h("a")
+    same = {h("b"): own, h("c"): own, eta: x / own}
     return {name: sp.factor(sp.simplify(own ** POWERS[name] * z.subs(same))) for name, z in projectors(rule).items()}
 
 
@@ -40,5 +40,5 @@ def edge_of_stability() -> dict[str, sp.Expr]:
     found = {}
     for name, z in single_input(GradientDescent()).items():
         residue = sp.limit((2 - x) * z, x, 2)
-        found[name] = sp.factor(residue / (2 - x)) if residue != 0 else sp.limit(z, x, 2)
+        found[name] = sp.factor(residue / (2 - x)) if residue != 0 else z
     return found

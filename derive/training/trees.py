@@ -30,7 +30,7 @@ def trees(size: int) -> list[Tree]:
     >>> [len(trees(n)) for n in (1, 2, 3, 4)]
     [1, 1, 2, 4]
     """
-    return list(forests(size - 1)) if size > 0 else []
+    return list(forests(size - 1))
 
 
 def forests(size: int) -> list[tuple[Tree, ...]]:
@@ -43,7 +43,7 @@ def forests(size: int) -> list[tuple[Tree, ...]]:
         for part in sorted(set(parts)):
             choices.append(list(combinations_with_replacement(trees(part), parts.count(part))))
         for choice in product(*choices):
-            found.add(tuple(sorted((tree for group in choice for tree in group), key=_key)))
+            found.add(tuple(sorted(tree for group in choice for tree in group)))
     return sorted(found, key=_key)
 
 
@@ -117,7 +117,7 @@ def _term(marked: tuple[str, ...], forest: tuple[tuple[Tree, ...], ...]) -> Term
     for root, group in enumerate(forest):
         for tree in group:
             branches.append((tree, grow(tree, root)))
-    subscripts = _read(edges, len(names), len(marked))
+    subscripts = _read(edges, len(names))
     labels = iter("abcdef")
     for vertex in subscripts:
         names[vertex] = names[vertex] or next(labels)
@@ -131,20 +131,13 @@ def _term(marked: tuple[str, ...], forest: tuple[tuple[Tree, ...], ...]) -> Term
     )
 
 
-def _read(edges: list[tuple[int, int]], size: int, marked: int) -> tuple[int, ...]:
-    """The vertices in the order of the tensor's subscripts: inner ones first, then the ends in the same order."""
+def _read(edges: list[tuple[int, int]], size: int) -> tuple[int, ...]:
+    """The vertices in the order of the tensor's subscripts: inner ones first, then the ends in the same order.
+
+    Marked vertices have the smallest numbers, and along a branch numbers grow.
+    """
     near = {v: [b if a == v else a for a, b in edges if v in (a, b)] for v in range(size)}
     if size == 2:
         return (0, 1)
-    inner = sorted((v for v in near if len(near[v]) > 1), key=lambda v: (v >= marked, _distance(near, v), v))
-    ends = [v for center in inner for v in sorted(near[center], key=lambda v: (v >= marked, v)) if len(near[v]) == 1]
-    return (*inner, *ends)
-
-
-def _distance(near: dict[int, list[int]], vertex: int) -> int:
-    reached, frontier, steps = {0}, {0}, 0
-    while vertex not in reached:
-        frontier = {w for v in frontier for w in near[v]} - reached
-        reached |= frontier
-        steps += 1
-    return steps
+    inner = [v for v in near if len(near[v]) > 1]
+    return (*inner, *(v for center in inner for v in near[center] if len(near[v]) == 1))

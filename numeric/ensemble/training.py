@@ -36,13 +36,14 @@ def newton_tensors(
     if not algorithm.preconditions:
         return None
     outputs, picked = networks.widths[-1], X[jnp.array(train)]
+    size = outputs * len(train)
     if algorithm.own_ntk:
         ntk = np.asarray(networks.ntk(params, picked)).transpose(0, 1, 3, 2, 4)
-        blocks = ntk.reshape(len(ntk), outputs * len(train), -1)
+        blocks = ntk.reshape(len(ntk), size, size)
         return jnp.asarray(np.stack([algorithm.newton(modes_of(block)) for block in blocks]))
     hyperparameters = (networks.C_b, networks.C_W, networks.lambda_b, networks.lambda_W)
     own = map(list, hyperparameters)
-    f = flow(networks.activation, picked, networks.depth, 1, *own, tensors=["K", "Theta"], skip=networks.skip)
+    f = flow(networks.activation, picked, networks.depth, None, *own, skip=networks.skip)
     newton = algorithm.newton(modes_of(np.asarray(f.Theta), train))
     return jnp.asarray(np.kron(np.eye(outputs), newton))[None]
 
@@ -156,8 +157,8 @@ def linearized_outputs(
     block = cross[:, :, picked].reshape(-1, outputs * len(train), outputs * len(train))
     flat = jnp.stack([(sign * z[:, :, picked] - y.T[None]).reshape(len(z), -1) for sign in (1, -1)], axis=-1)
     weights = jnp.linalg.solve(block, flat)
-    moved = jnp.einsum("cidm,cms->scid", cross, weights)
-    return z - moved[0], -z - moved[1]
+    first, second = jnp.einsum("cidm,cms->scid", cross, weights)
+    return z - first, -z - second
 
 
 @dataclass(frozen=True)
@@ -281,14 +282,14 @@ def _pair(
     steps: int,
     ended: bool,
     ntk: bool,
-) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array, jax.Array]:
+) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array, jax.Array | None]:
     """Averages over each pair: trained and linearized outputs, products of trained ones, worst error, NTK change."""
     both = [trained(networks, p, X, y, train, algorithm, steps, newton) for p in (params, flip_last_layer(params))]
     ends = jnp.stack([networks.outputs(end, X) for end in both])
     products = jnp.einsum("scia,scjb->cijab", ends, ends) / 2
     worst = jnp.max(jnp.abs(ends[..., np.array(train)] - y.T[None, None]))
     linear = _linear_pair(params, X, y, newton, networks, train, algorithm, steps, ended)
-    change = jnp.zeros(0)
+    change = None
     if ntk:
         change = jnp.stack([networks.ntk(end, X) for end in both]).mean(axis=0) - networks.ntk(params, X)
     return ends.mean(axis=0), linear, products, worst, change

@@ -41,7 +41,7 @@ def squared_loss(f: jax.Array, y: jax.Array) -> jax.Array:
 
 def cross_entropy(f: jax.Array, y: jax.Array) -> jax.Array:
     """- sum over samples of y . log softmax(f): f and y of shape (N, classes), y one-hot or probabilities."""
-    return -jnp.sum(y * jax.nn.log_softmax(f, axis=-1))
+    return -jnp.sum(y * jax.nn.log_softmax(f))
 
 
 @dataclass(frozen=True)
@@ -98,8 +98,7 @@ class FrozenKernelTraining:
 
     def descent_weights(self, steps: int | Array, eta: float) -> Array:
         """Representer weights alpha of gradient descent after a whole number of steps."""
-        with np.errstate(invalid="ignore"):
-            alpha = self._apply(descent_weights(self.eigenvalues, steps, eta))
+        alpha = self._apply(descent_weights(self.eigenvalues, steps, eta))
         if not np.all(np.isfinite(alpha)):
             raise NumericError(f"gradient descent diverges at eta = {eta:g}: it needs eta < {self.critical_rate:.6g}")
         return alpha

@@ -14,10 +14,13 @@ import numpy as np
 
 from numeric.errors import NumericError
 from numeric.given import finite
-from numeric.trained.modes import modes_of
+from numeric.trained.modes import modes_of, smallest
 from numeric.trained.operators import checked_kernel
 
 Array = np.ndarray
+
+REPEATED = 1e-13
+"""A point whose variance given the others is below this share of its own repeats a training input."""
 
 
 @dataclass(frozen=True)
@@ -116,7 +119,7 @@ class KernelRegression:
             )
         solved = self.inverse @ k_new.T
         variance = np.asarray(k_self, float) - np.einsum("cn,nc->c", k_new, solved) + self.ridge
-        if np.any(variance <= 1e-13 * np.abs(np.asarray(k_self, float))):
+        if np.any(variance <= REPEATED * np.abs(np.asarray(k_self, float))):
             raise NumericError("a candidate repeats a training input: without ridge its label adds nothing")
         surprise = np.asarray(y_new, float) - k_new @ self.alpha
         conditioned = (np.asarray(k_test_new, float) - k_test @ solved) / variance
@@ -127,7 +130,7 @@ class KernelRegression:
         row = self._rows(np.asarray(k_new, float)[None], "a new point's rows")[0]
         g = self.inverse @ row
         s = float(k_self + self.ridge - row @ g)
-        if s <= 0:
+        if s <= REPEATED * abs(k_self):
             raise NumericError("the new point repeats a training input: without ridge the kernel becomes singular")
         K = np.block([[self.K, row[:, None]], [row[None, :], np.array([[k_self]])]])
         y = np.concatenate([self.y, np.asarray(y_new, float)[None]])
@@ -161,7 +164,7 @@ def ridge_path(K: Array, y: Array, f0: Array | None = None, count: int = 43) -> 
     if mean <= 0:
         raise NumericError("the kernel is zero: no ridge can be chosen")
     ridges = mean * np.logspace(-12, 2, count)
-    ridges = ridges[ridges > 4 * len(K) * np.finfo(float).eps * modes.h[-1]]
+    ridges = ridges[ridges > smallest(modes.h)]
     rotated, squares = modes.U.T @ target.reshape(len(K), -1), modes.U**2
     loo, gcv = [], []
     for ridge in ridges:

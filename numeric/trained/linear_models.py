@@ -27,7 +27,7 @@ def fit_linear(features: np.ndarray, y: np.ndarray, a: float = 0.0) -> LinearMod
     if a < 0:
         raise NumericError("The regularization a must not be negative.")
     if a == 0:
-        return LinearModel(np.linalg.lstsq(features, y, rcond=None)[0].T)
+        return LinearModel(np.linalg.lstsq(features, y)[0].T)
     M = 2 * a * np.eye(features.shape[1]) + features.T @ features
     return LinearModel(np.linalg.solve(M, features.T @ y).T)
 

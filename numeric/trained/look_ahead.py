@@ -32,14 +32,14 @@ def expected_change(
     outputs = fit.y.shape[1:]
     zero = np.zeros((len(k_new), *outputs))
     present = fit.predict(k_new)
-    unit = fit.look_ahead(k_new, k_self, present + (1.0 if not outputs else np.ones(outputs)), k_test, k_test_new)
+    unit = fit.look_ahead(k_new, k_self, present + 1.0, k_test, k_test_new)
     per_surprise = unit if not outputs else unit[..., 0]  # the change for a label one above the prediction
     if probabilities is None:
         solved = fit.inverse @ np.asarray(k_new, float).T
         variance = np.asarray(k_self, float) - np.einsum("cn,nc->c", np.asarray(k_new, float), solved) + fit.ridge
         return np.sqrt(np.mean(per_surprise**2, axis=1) * variance)
     p = np.asarray(probabilities, float)
-    if not outputs or p.shape != zero.shape or (p < 0).any() or not np.allclose(p.sum(axis=1), 1, atol=1e-6):
+    if not outputs or p.shape != zero.shape or (p < 0).any() or not np.allclose(p.sum(axis=1), 1):
         raise NumericError("probabilities have one row a candidate and one column a class, and rows that sum to 1")
     surprise = np.eye(outputs[0])[None] - present[:, None]  # [candidate, class that the label names, output]
     square = np.einsum("cl,clo->c", p, surprise**2) / outputs[0]

@@ -92,7 +92,7 @@ class CrossEntropy(Loss):
 
     def hessian(self, z: np.ndarray) -> np.ndarray:
         q = self.softmax(z)
-        own = np.einsum("ai,ij->aij", q, np.eye(q.shape[1])) - np.einsum("ai,aj->aij", q, q)
+        own = q[:, :, None] * (np.eye(q.shape[1]) - q[:, None])  # q_i (δ_ij - q_j)
         return np.einsum("aij,ab->aibj", own, np.eye(len(q)))
 
     def minimum(self, z: np.ndarray) -> np.ndarray:
@@ -123,8 +123,9 @@ def descend(theta: np.ndarray, z: np.ndarray, train: Sequence[int], loss: Loss, 
     """z (N, n_L) after `steps` steps (10.3) with learning rate eta: the difference equation, iterated."""
     z, picked = np.array(z, dtype=float), list(train)
     response = np.asarray(theta)[:, picked]
-    for _ in range(steps):
-        z = z - eta * response @ loss.error(z[picked])
+    with np.errstate(over="ignore", invalid="ignore"):  # told below
+        for _ in range(steps):
+            z = z - eta * response @ loss.error(z[picked])
     if not np.isfinite(z).all():
         raise NumericError(f"Training diverges with eta = {eta}: take a smaller one.")
     return z

@@ -27,8 +27,11 @@ def solve(
     def flat(_: float, values: np.ndarray) -> np.ndarray:
         return rate(values.reshape(x.shape)).ravel()
 
-    with np.errstate(over="ignore", invalid="ignore"):
+    outside = "The training equation left the range of floating-point numbers"
+    with np.errstate(over="ignore", invalid="ignore"):  # told below
+        if not np.isfinite(rate(x)).all():  # SciPy would look for a first step for ever
+            raise NumericError(f"{outside}: it starts with a rate that is not finite.")
         found = solve_ivp(flat, (0.0, float(time)), x.ravel(), method="DOP853", rtol=tolerance, atol=tolerance)
     if not found.success or not np.isfinite(found.y[:, -1]).all():
-        raise NumericError(f"The training equation left the range of floating-point numbers: {found.message}")
+        raise NumericError(f"{outside}: {found.message}")
     return found.y[:, -1].reshape(x.shape)

@@ -184,7 +184,8 @@ def _end(groups: ParameterGroups, a: np.ndarray, y: np.ndarray, train: list[int]
             "At the end of training every parameter that learns needs a positive coefficient: some a_b or a_W is zero; "
             "give a time instead."
         )
-    theta = np.einsum("g,gab->ab", np.where(learns, 0.5 / np.where(learns, a, 1.0), 0.0), groups.kernels())
+    rates = np.divide(0.5, a, out=np.zeros_like(a), where=learns)
+    theta = np.tensordot(rates, groups.kernels(), axes=1)
     total = groups.moments(learns.astype(float))
     start = np.asarray(groups.flow.K) - total.with_z - total.with_z.T + total.with_itself
     map_ = np.linalg.solve(theta[np.ix_(train, train)] + np.eye(len(train)), theta[train]).T

@@ -81,10 +81,8 @@ def _one(read: Read, c: Contribution, bases: str) -> Iterator[tuple[np.ndarray, 
 
 
 def partner(pairs: tuple[tuple[int, int], tuple[int, int]], slot: int) -> int:
-    for first, second in pairs:
-        if slot in (first, second):
-            return second if slot == first else first
-    raise KeyError(slot)
+    (a, b), (c, d) = pairs
+    return {a: b, b: a, c: d, d: c}[slot]
 
 
 def _apply(array: np.ndarray, axis: int, coefficients: np.ndarray) -> np.ndarray:

@@ -114,8 +114,8 @@ class Trajectory:
         """The rate of every step and the samples that it sees."""
         count, masks = int(self.time), self.algorithm.masks(len(self.train))
         rates = np.array([self.algorithm.rule(t).direct for t in range(count)])
-        seen = np.ones((1, len(self.train))) if masks is None else masks
-        return jnp.asarray(rates), jnp.asarray(seen[np.arange(count) % len(seen)])
+        seen = np.ones((count, len(self.train))) if masks is None else masks[np.arange(count) % len(masks)]
+        return jnp.asarray(rates), jnp.asarray(seen)
 
     def _integrated(
         self, rate: Callable[[tuple[jax.Array, ...]], tuple[jax.Array, ...]], start: tuple[jax.Array, ...]

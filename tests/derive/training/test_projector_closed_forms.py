@@ -148,4 +148,6 @@ def test_the_edge_of_stability():
             value = getattr(Z, name).ravel()[0] * 3.0 ** POWERS[name]
             assert value == pytest.approx(float(leading.subs(x, 2 - gap)), rel=20 * gap, abs=20 * gap), name
     assert sorted(name for name, z in edge_of_stability().items() if z.has(x)) == ["Z_A", "Z_IA", "Z_IIA", "Z_IIB"]
+    assert all(sp.cancel(z * (2 - x) if z.has(x) else z).is_Rational for z in edge_of_stability().values())
     assert single_input(GradientFlow())["Z_IIA"] == sp.Rational(-1, 6)
+    assert x.is_positive  # a learning rate times an eigenvalue

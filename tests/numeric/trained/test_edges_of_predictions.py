@@ -22,6 +22,7 @@ from numeric.trained import (
     StochasticDescent,
     TwoStep,
     predict,
+    projectors,
     stepwise,
 )
 from numeric.trained import error as errors
@@ -30,6 +31,7 @@ from numeric.trained.error import UnreliablePrediction, _moved, checked
 from numeric.trained.infinite import KernelPrediction
 from numeric.trained.modes import modes_of
 from numeric.trained.penalized import Penalized
+from numeric.trained.projectors import Projectors
 
 TRAIN = [0, 2]
 
@@ -150,6 +152,9 @@ def test_at_two_over_h_descent_goes_on_for_ever():
     Preconditioned(0.49, lambda h: 4 / h**2).check(np.array([1.0, 10.0]))
     with pytest.raises(DivergentTraining, match="whatever the learning rate"):
         Preconditioned(1.0, lambda h: -h).check(np.array([1.0, 10.0]))
+    for rule in (GradientFlow(), GradientDescent(0.1)):  # a mode without an eigenvalue stays where it is
+        with pytest.raises(DivergentTraining, match="largest eigenvalue is 0, whatever the learning rate"):
+            rule.check(np.array([0.0]))
 
 
 @pytest.mark.parametrize(
@@ -166,6 +171,8 @@ def test_at_two_over_h_descent_goes_on_for_ever():
         lambda: StochasticDescent(0.0, [[0]]),
         lambda: StochasticDescent(-1.0, [[0]]),
         lambda: Preconditioned(np.nan, np.sqrt),
+        lambda: Preconditioned(-0.1, np.sqrt),
+        lambda: Preconditioned(0.0, np.sqrt),
     ],
 )
 def test_rates_are_checked_where_they_are_given(make):
@@ -262,10 +269,28 @@ def test_a_ridge_is_one_more_slot_of_memory():
     assert np.abs(np.eye(2) - step - rule.decay).max() < 1e-15
     assert rule.input == pytest.approx([eta, 1]) and rule.output == pytest.approx([-eta * rho, eta * mu])
     assert rule.direct == pytest.approx(eta)
+    rule = Penalized(GradientDescent(1.0), 0.4)  # it decays as a mode with eigenvalue h + ρ, below 2/η
+    rule.check(np.array([0.1, 1.5]))
+    with pytest.raises(DivergentTraining, match=r"below 0\.95"):
+        rule.check(np.array([0.1, 1.7]))
     seen = Penalized(StochasticDescent(0.1, [[1], [0, 1]]), rho).masks(2)
     assert seen.tolist() == [[0, 1], [1, 1]] and Penalized(GradientFlow(), rho).masks(2) is None
 
 
+def test_modes_in_blocks(monkeypatch):
+    """One mode at a time: what descent piles up of one mode's error, and of one that another one drives, at times."""
+    monkeypatch.setattr(projectors, "CHUNK", 1)
+    h, eta, times = np.array([0.2, 0.7, 1.1]), 0.5, np.array([0, 2, 5])
+    own = Projectors(GradientDescent(eta), h, times)
+    u = 1 - eta * h
+    assert own.p == pytest.approx((1 - u ** times[:, None]) / h)
+    piled = [sum((eta * u[:, None] ** s * (1 - u**s) / h for s in range(t)), np.zeros((3, 3))) for t in times]
+    assert own.q == pytest.approx(np.array(piled))
+
+
 def test_algorithms_know_what_they_are():
     assert Algorithm.ridge == 0 and not Algorithm.continuous and not Algorithm.own_ntk
+    assert Algorithm.memory_size == Algorithm.stages == 0
+    assert Schedule([0.3, 0.2, 0.1]).stages == 2  # two steps of their own before the rule that stays
+    assert StochasticDescent(0.1, [[0]]).update((), np.array([2.0, -3.0]), 0)[1] == pytest.approx([0.2, -0.3])
     assert GradientFlow.continuous and TwoStep.own_ntk and not Newton.own_ntk

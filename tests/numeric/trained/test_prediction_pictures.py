@@ -86,6 +86,7 @@ def test_means_at_the_end():
     for wrong in (2, -1):
         with pytest.raises(NumericError, match="outputs 0 to 1"):
             draw_prediction(p, output=wrong)
+    assert draw_prediction(p).get_ylabel() == "output 0"
     with pytest.raises(NumericError, match="outputs 0 to 0"):
         draw_prediction(prediction(Y[:, 0]), output=1)
 
@@ -118,3 +119,7 @@ def test_change_of_the_ntk_at_the_end():
     change = p.ntk_change[1, 1]
     assert np.asarray(image.get_array()) == pytest.approx(change)
     assert image.get_clim() == pytest.approx((-np.abs(change).max(), np.abs(change).max()))  # no change is white
+    for change in (np.array([[-3.0, 1.0], [1.0, 2.0]]), np.array([[3.0, -1.0], [-1.0, 2.0]])):
+        p.__dict__["ntk_change"] = np.array([[change, 0 * change], [0 * change, 0 * change]])
+        (image,) = draw_ntk_change(p).get_images()
+        assert np.array_equal(image.get_array(), change) and image.get_clim() == (-3.0, 3.0)
