@@ -82,13 +82,20 @@ JOBS: dict[str, Callable[[], Cost]] = {
 }
 
 
+def cells(row: dict[str, Any]) -> str:
+    """A row of the table in docs/performance.md."""
+    cost = ", ".join(f"{x}: {seconds:.2g}" for x, seconds in row["cost"].items())
+    return f"| {row['what']} | {cost} | {row['exponent']} | {', '.join(map(str, row['between']))} |"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("parts", nargs="*", help="words; rows that hold one of them (default: all)")
-    parser.add_argument("-o", "--output", type=Path, help="write the rows as JSON")
+    parser.add_argument("-o", "--output", type=Path, help="write the rows as JSON besides")
     given = parser.parse_args()
     wanted = [what for what in JOBS if not given.parts or any(part in what for part in given.parts)]
     rows = [show(what, JOBS[what]()) for what in wanted]
+    print(*map(cells, rows), sep="\n")
     if given.output:
         temporary = given.output.with_suffix(".tmp")
         temporary.write_text(json.dumps(rows, indent=1) + "\n")
