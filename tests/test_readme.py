@@ -70,6 +70,31 @@ def test_measured_numbers_are_the_stored_ones() -> None:
     assert errata and int(errata[1]) == len(list((README.parent / "docs" / "errata").glob("*.md")))
 
 
+def test_the_page_on_performance_quotes_what_is_stored() -> None:
+    """The table of the benchmark and the fitted exponents."""
+    page = (README.parent / "docs" / "performance.md").read_text()
+    told = {row.split(" | ")[0].lstrip("| "): row for row in page.splitlines() if row.startswith("| ")}
+    growth = json.loads(max((README.parent / "bench").glob("scaling-*.json")).read_text())
+    for row in growth:
+        cost = ", ".join(f"{x}: {seconds:.2g}" for x, seconds in row["cost"].items())
+        assert f"| {cost} | {row['exponent']} |" in told[row["what"]]
+    quoted = {
+        "K, Θ, 1000 inputs, ten": [ROWS[f"K, Theta: {n}, N = 1000"]["ratio"] for n in ("relu", "erf", "gelu", "tanh")],
+        "K, Θ, 10 000 inputs": [ROWS["K, Theta: erf, N = 10000 in blocks"]["over_N_squared"]],
+        "swish, softplus, mish": [
+            ROWS[f"all 15: {n}, N = 16, 10 hidden"]["over_tanh"] for n in ("swish", "softplus", "mish")
+        ],
+        "`import numeric`": [ROWS["import numeric"]["over_jax"]],
+    }
+    tanh = [ROWS[f"all 15: tanh, {size} hidden"] for size in ("N = 32, 1", "N = 16, 10", "N = 8, 10")]
+    quoted["all 15, tanh, 1e-8, over dgemm for the flops of version"] = [r["over_dgemm_of_first_plan"] for r in tanh]
+    quoted["the same, over dgemm"] = [r["over_dgemm"] for r in tanh]
+    for start, measured in quoted.items():
+        (row,) = (row for what, row in told.items() if what.startswith(start))
+        now = [float(x) for x in re.findall(r"[\d.]+", row.split(" | ")[2])]
+        assert len(now) == len(measured) and all(abs(a / b - 1) < 0.02 for a, b in zip(now, measured)), start
+
+
 def test_recommended_width_is_the_one_that_is_said() -> None:
     said = re.search(r"(\d+) for gelu at depth 8", README.read_text())
     assert said and derive.recommend("gelu", depth=8).width == int(said[1])
