@@ -197,7 +197,7 @@ def predict(
         check_classes(read, rule, None if times is None else times[0])
     wanted = ["K", "Theta"] if infinite or sampled else None
     if not infinite:
-        _check_tensors(activation)
+        _check_tensors(activation, sampled)
         if width is None:
             raise DeriveError("The 1/n corrections need a width: give --width, or --infinite for infinite width alone.")
     f = numeric.flow(
@@ -371,7 +371,8 @@ def decimals(given: float | str | Iterable[float], option: str) -> tuple[float, 
     return found
 
 
-def _check_tensors(activation: str) -> None:
+def _check_tensors(activation: str, sampled: bool) -> None:
+    """Before any work: the corrections exist, and can be sampled where they are to be."""
     from numeric.activations import load
     from numeric.evaluation.bracket_tables import missing_tensors
 
@@ -381,3 +382,7 @@ def _check_tensors(activation: str) -> None:
         raise DeriveError(
             f"The 1/n corrections of {activation} do not exist, ask for --infinite: {min(missing.values())}"
         )
+    if sampled:
+        from numeric.trained.sampled import check_activation
+
+        check_activation(module.FUNCTIONS)

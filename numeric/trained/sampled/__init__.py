@@ -5,5 +5,6 @@ contraction with training errors costs a few products of a matrix and a vector f
 """
 
 from numeric.trained.sampled.prediction import Options, SampledPrediction
+from numeric.trained.sampled.setting import check_activation
 
-__all__ = ["Options", "SampledPrediction"]
+__all__ = ["Options", "SampledPrediction", "check_activation"]

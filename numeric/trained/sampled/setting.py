@@ -30,11 +30,21 @@ def refuse(flow: Any) -> None:
     """One sentence for a network whose corrections cannot be sampled."""
     if flow.skip is not None:
         raise NumericError("Sampled predictions are for networks without skip connections.")
-    functions: Functions = flow.activation.FUNCTIONS
-    if functions.kinked:
-        raise NumericError(f"The mean at order 1/n does not exist for {functions.name}, whose derivative jumps.")
+    check_activation(flow.activation.FUNCTIONS)
     if flow.depth < 2:
         raise NumericError("A network without hidden layers has no corrections in 1/n.")
+
+
+def check_activation(functions: Functions) -> None:
+    """Draws look at derivatives up to the third at points, where no delta function may stand."""
+    lowest = functions.calculus.jumps()
+    if lowest == 1:
+        raise NumericError(f"The mean at order 1/n does not exist for {functions.name}, whose derivative jumps.")
+    if lowest is not None:
+        raise NumericError(
+            f"Sampled predictions are for smooth activations, and a derivative of {functions.name} jumps: take few "
+            "enough inputs for the tensors (method='exact'), or infinite width."
+        )
 
 
 def thin_factor(theta: np.ndarray) -> np.ndarray | None:

@@ -15,6 +15,7 @@ from derive.cli.predict import command
 from derive.errors import DeriveError
 
 SETTING = json.loads((Path(__file__).parents[2] / "data" / "trained" / "tanh.json").read_text())["setting"]
+TARGETS = ["--target", "u", "--target", "v"]
 OPTIONS = ["--depth", "3", "--C-b", "0.1", "--C-W", "1.5", "--lambda-b", "0.2", "--lambda-W", "1.0"]
 
 
@@ -197,6 +198,15 @@ def test_times_batches_covariance_loss_and_files(tables, tmp_path):
 def test_wrong_options_get_one_sentence(tables, options, message):
     with pytest.raises((DeriveError, ValueError), match=message):
         run([*tables, "--target", "u", "--target", "v", *OPTIONS, "--width", "24", *options])
+
+
+def test_what_cannot_be_sampled_is_refused_before_the_work(tables, monkeypatch):
+    """elu's third derivative is a delta function, which no draw meets; its kernels took twenty seconds to know that."""
+    import numeric
+
+    monkeypatch.setattr(numeric, "flow", lambda *_, **__: pytest.fail("kernels were computed"))
+    with pytest.raises(ValueError, match="Sampled predictions are for smooth activations, and a derivative of elu"):
+        run([*tables, *TARGETS, *OPTIONS, "--width", "24", "--method", "sampled", "--activation", "elu"])
 
 
 def test_a_file_after_loss_is_no_loss(tables):

@@ -215,6 +215,7 @@ def test_what_cannot_be_sampled_is_refused_in_a_sentence(small):
         (lambda: predict(kernels, y, train, StochasticDescent(0.1, [train]), method="sampled"), "schedule of batches"),
         (lambda: predict(flow("tanh", X, 2), [1.0], [0], method="sampled"), "width"),
         (lambda: predict(flow("relu", X, 2, 8, tensors="Theta"), [1.0], [0], method="sampled").mean, "jumps"),
+        (lambda: predict(flow("elu", X, 2, 8, tensors="Theta"), [1.0], [0], method="sampled"), "smooth activations"),
         (lambda: predict(flow("tanh", X, 2, 8, tensors="Theta"), [1.0] * 4, range(4), method="sampled"), "no test"),
         (lambda: predict(kernels, [np.nan] * 8, train, method="sampled"), "not finite"),
         (lambda: predict(kernels, [], [], method="sampled"), "train must name"),
