@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any, cast
+from typing import cast
 
 import jax
 import jax.numpy as jnp
@@ -20,12 +20,12 @@ from numeric.brackets.calculus import (
     Rectangle,
 )
 from numeric.brackets.functions import Functions
-from numeric.brackets.kinked.host import host_pairs
+from numeric.brackets.kinked.angles import plan_angles
+from numeric.brackets.kinked.host import enough_angles, host_pairs, host_single
 from numeric.brackets.kinked.quadruples import off_planes, plan_cut, plan_kinked
 from numeric.brackets.kinked.sectors import sector_pairs
 
-SECTORS, WIDE_SECTORS, FINER_SECTORS = 28, 52, 8  # angles on either side of a sector's middle
-WIDE = 100.0  # variance from which sectors take more of them
+FINER_SECTORS = 8  # angles on either side of a sector's middle that a finer rule has more
 LARGE = 8.0  # variance from which series take ten times longer than the plane cut at zero
 
 
@@ -39,7 +39,11 @@ class Kinked(Calculus):
         return self.jump_order
 
     def plan_pairs(self, functions: Functions, question: PairQuestion) -> PairPlan:
-        return SectorPairs(jnp.asarray(1e-15), SECTORS if question.variance < WIDE else WIDE_SECTORS)
+        table = plan_angles(functions, question)
+        if table is not None:
+            return table
+        angles, error = enough_angles(functions, question.highest_order, int(np.ceil(np.log2(question.variance))))
+        return SectorPairs(jnp.asarray(max(error, 1e-15)), angles)
 
     def plan_quadruples(self, functions: Functions, question: QuadrupleQuestion) -> QuadruplePlan:
         return plan_kinked(functions, question)
@@ -91,6 +95,4 @@ class SectorPairs(PairPlan):
     def single(self, functions: Functions, orders: tuple[Order, ...], variances: Array) -> dict[Order, Array]:
         if not isinstance(variances, np.ndarray):
             return super().single(functions, orders, variances)
-        one = cast(Any, np.ones((1, 1), dtype=bool))
-        own = [self.rectangle(functions, orders, Rectangle(v, v, v[None], one), True) for v in variances.reshape(-1, 1)]
-        return {order: cast(Array, np.array([found[order][0, 0] for found in own])) for order in orders}
+        return cast(dict[Order, Array], host_single(functions, orders, variances, self.angles))

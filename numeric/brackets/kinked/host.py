@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
-from itertools import product
+from itertools import pairwise, product
 from math import comb, factorial, pi
 from typing import Any, cast
 
@@ -25,6 +25,10 @@ from numeric.brackets.rules import evaluate
 HIGHEST = 6
 """Derivatives at zero that are looked at, from either side."""
 TINY = 1e-300
+ANGLES = (28, 40, 56, 80, 120, 176)
+"""On either side of a sector's middle."""
+ENOUGH = 2e-13
+"""What more angles may change: a few units of rounding in the sums."""
 
 
 @lru_cache(maxsize=64)
@@ -72,6 +76,32 @@ def sectors(
     f = {j: evaluate(functions, j, z[0]) * (wt[:, :, None] * wr / (2 * pi)) for j in {j for j, _ in orders}}
     g = {k: evaluate(functions, k, z[1]) for k in {k for _, k in orders}}
     return {(j, k): float(np.einsum("sta,sta->", f[j], g[k])) for j, k in orders}
+
+
+@lru_cache(maxsize=128)
+def enough_angles(functions: Functions, highest: int, rung: int) -> tuple[int, float]:
+    """How many angles the rule takes for variances up to 2^rung and derivatives up to `highest` (those before delta
+    functions), and what more of them still change, relative: two of the largest deviation, and one with a tenth of it.
+    """
+    size, top = 2.0 ** (rung / 2), max(k for k in range(highest + 1) if not functions.has_delta(k))
+    orders, places = ((0, 0), (top, top)), ((size, 1e-3), (size, 1.5), (size / 10, 0.5))
+    now = _probed(functions, orders, places, ANGLES[0])
+    for count, more in pairwise(ANGLES):
+        before, now = now, _probed(functions, orders, places, more)
+        worst = float(np.max(np.abs(now - before) / np.maximum(np.abs(now[0]), TINY)))
+        if worst < ENOUGH:
+            return count, worst
+    return ANGLES[-1], worst
+
+
+def _probed(
+    functions: Functions, orders: tuple[Order, ...], places: tuple[tuple[float, float], ...], count: int
+) -> np.ndarray:
+    """Brackets of the first place's larger deviation with another at an angle: (places, orders)."""
+    size = places[0][0]
+    with np.errstate(all="ignore"):
+        own = [sectors(functions, orders, (size, other), angle, count) for other, angle in places]
+    return np.array([[found[order] for order in orders] for found in own])
 
 
 def _delta_against(
@@ -189,6 +219,18 @@ def _parallel(
         plain = tuple(o for o in orders if not any(map(functions.has_delta, o)))
         found |= sectors(functions, plain, (a**0.5, b**0.5), float(np.arctan2(determinant**0.5, c)), count)
     return found
+
+
+def host_single(
+    functions: Functions, orders: tuple[Order, ...], variances: np.ndarray, count: int
+) -> dict[Order, np.ndarray]:
+    """{(j, k): (N,)} at single inputs."""
+    one = np.ones((1, 1), dtype=bool)
+    own = [
+        host_pairs(functions, orders, cast(Any, Rectangle)(v, v, v[None], one), True, count)
+        for v in variances.reshape(-1, 1)
+    ]
+    return {order: np.array([found[order][0, 0] for found in own]) for order in orders}
 
 
 def host_pairs(

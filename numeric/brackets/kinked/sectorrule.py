@@ -15,7 +15,6 @@ from jax import Array
 from numeric.brackets.arrays import module_of
 from numeric.brackets.functions import Functions
 
-ANGLES = 28  # on either side of a sector's middle
 RADII = 128
 
 
@@ -58,7 +57,7 @@ def sector_integrals(
     size_a: Array,
     size_b: Array,
     angle: Array,
-    angles: int = ANGLES,
+    angles: int,
 ) -> Array:
     """<sigma^(j)(z_a) sigma^(k)(z_b)> without delta functions, (orders,), for standard deviations and the angle whose
     cosine is the correlation: z_a = size_a r cos(t), z_b = size_b r cos(t - angle).

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from numeric.brackets.arrays import module_of
 from numeric.brackets.calculus import Order, Rectangle
 from numeric.brackets.functions import Functions
 from numeric.brackets.kinked.kinkpairs import delta_pairs
@@ -25,14 +26,19 @@ def sector_pairs(
     return found | (delta_pairs(functions, held, pairs, angles) if held else {})
 
 
+def angles_between(pairs: Rectangle) -> Array:
+    """The angles whose cosines are the correlations, (R, C): exactly zero and pi for equal and opposite inputs."""
+    xp = module_of(pairs.c)
+    size = xp.sqrt(pairs.a[:, None] * pairs.b[None, :])
+    sine = xp.sqrt(xp.maximum((size - pairs.c) * (size + pairs.c), 0))
+    return xp.where(pairs.same, 0, xp.where(size > 0, xp.arctan2(sine, pairs.c), np.pi / 2))
+
+
 def _plain_pairs(
     functions: Functions, orders: tuple[Order, ...], pairs: Rectangle, symmetric: bool, angles: int
 ) -> dict[Order, Array]:
     shape = pairs.c.shape
-    roots = jnp.sqrt(pairs.a), jnp.sqrt(pairs.b)
-    size = jnp.sqrt(pairs.a[:, None] * pairs.b[None, :])
-    sine = jnp.sqrt(jnp.maximum((size - pairs.c) * (size + pairs.c), 0))  # exactly zero for equal and opposite inputs
-    between = jnp.where(pairs.same, 0, jnp.where(size > 0, jnp.arctan2(sine, pairs.c), np.pi / 2))
+    roots, between = (jnp.sqrt(pairs.a), jnp.sqrt(pairs.b)), angles_between(pairs)
     a, b = np.triu_indices(shape[0]) if symmetric else (x.ravel() for x in np.indices(shape))
     both = tuple(sorted(set(orders) | {(k, j) for j, k in orders})) if symmetric else orders
     values = jax.lax.map(
