@@ -17,7 +17,7 @@ import jax
 import numpy as np
 
 from derive.activations import BUILTIN
-from numeric import flow, kernel_blocks
+from numeric import flow, kernel_blocks, kernel_matrices
 from numeric.activations import load
 from numeric.brackets import PATTERNS, arrangements, make_quadruple_plan, sorted_quadruples
 
@@ -137,6 +137,14 @@ def cut(name: str, variance: float = 1.0, dimensions: int = 64) -> Iterator[Row]
         yield row | {"ms_a_quadruple": 1e3 * warm / int(different.sum())}
 
 
+def interpolated(name: str, size: int) -> Iterator[Row]:
+    """K and Theta of many inputs of a kinked activation, ten hidden layers."""
+    X = np.random.default_rng(0).normal(size=(size, 64))
+    network = {"C_b": 0.01, "C_W": 1.44, "lambda_b": 0.01, "lambda_W": 1.44, "progress": False}
+    first, seconds = timed(lambda: kernel_matrices(name, X, 11, **network).Theta, 2)
+    yield {"what": f"K, Theta: {name}, N = {size}", "first": first, "seconds": seconds}
+
+
 def blocks(name: str, size: int, thousand: float) -> Iterator[Row]:
     """K and Theta of many inputs in blocks of a gigabyte, ten hidden layers; all pairs, then 1000 against them."""
     X = np.random.default_rng(0).normal(size=(size, 64))
@@ -166,6 +174,7 @@ def rows(quick: bool, tanh: Row, thousand: float, late: Callable[[], bool]) -> l
     jobs += [(f"cut: {n}", lambda n=n: cut(n)) for n in ("elu", "softsign", "selu")]
     jobs += [(f"cut: {n}, large", lambda n=n: cut(n, 50.0)) for n in ("tanh", "sigmoid", "swish")]
     jobs += [(f"cut: elu, {d}", lambda d=d: cut("elu", 1.0, d)) for d in (2, 3)]
+    jobs += [(f"interpolated: {n}", lambda n=n: interpolated(n, 1000)) for n in ("elu", "softsign", "selu")]
     jobs += [("blocks", lambda: blocks("erf", 2000 if quick else 10_000, thousand))]
     found: list[Row] = []
     for what, job in jobs:
