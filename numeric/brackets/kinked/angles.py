@@ -87,45 +87,49 @@ def _plan(key: Key, deviations: int, angles: int) -> AngleTable | None:
     made = _made(key, deviations, angles)
     if made is None:
         return None
-    middle, half = jnp.asarray((key.high + key.low) / 2), jnp.asarray((key.high - key.low) / 2)
-    return AngleTable(
-        jnp.asarray(made.error), jnp.asarray(made.coefficients), jnp.asarray(made.logs), middle, half, key
-    )
+    numbers = {"tail": made.error, "coefficients": made.coefficients, "logs": made.logs}
+    numbers |= {"low": key.low, "high": key.high}
+    arrays = {name: jnp.asarray(value) for name, value in numbers.items()}
+    return AngleTable(**arrays, functions=key.functions, highest=key.highest, angles=key.angles)
 
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class AngleTable(PairPlan):
-    """Interpolation inside the table's deviations; the rule in sectors outside of them and for other orders."""
+    """Interpolation inside the table's deviations; the rule in sectors outside of them and for other orders. Where the
+    table begins and ends are numbers, so that one program serves the tables of several layers.
+    """
 
     tail: Array
     coefficients: Array
     logs: Array
-    middle: Array
-    half: Array
-    key: Key = field(metadata={"static": True})
+    low: Array
+    high: Array
+    functions: Functions = field(metadata={"static": True})
+    highest: int = field(metadata={"static": True})
+    angles: int = field(metadata={"static": True})
     on_host = True
 
     def refined(self) -> PairPlan:
         """A table of more polynomials, from a rule with more angles."""
         _, angles, deviations, _ = self.coefficients.shape
-        key = self.key._replace(angles=self.key.angles + FINER)
+        key = Key(self.functions, self.highest, float(self.low), float(self.high), self.angles + FINER)
         return _plan(key, deviations + FINER, angles + FINER) or self
 
     def rectangle(
         self, functions: Functions, orders: tuple[Order, ...], pairs: Rectangle, symmetric: bool
     ) -> dict[Order, Array]:
-        held = tuple(order for order in orders if max(order) <= self.key.highest)
+        held = tuple(order for order in orders if max(order) <= self.highest)
         rest = tuple(order for order in orders if order not in held)
         xp = module_of(pairs.c)
         a, b = (xp.log(xp.maximum(v, TINY)) / 2 for v in (pairs.a, pairs.b))
-        middle, half = (xp.asarray(v, pairs.c.dtype) for v in (self.middle, self.half))
-        x, y = (a - middle) / half, (b - middle) / half
+        low, high = (xp.asarray(v, pairs.c.dtype) for v in (self.low, self.high))
+        x, y = ((2 * v - high - low) / (high - low) for v in (a, b))
         inside = xp.maximum(xp.abs(x).max(), xp.abs(y).max()) <= 1 + 1e-6
 
         def direct(orders: tuple[Order, ...]) -> dict[Order, Array]:
             own = Rectangle(*(jnp.asarray(v) for v in pairs))
-            return sector_pairs(functions, orders, own, symmetric, self.key.angles)
+            return sector_pairs(functions, orders, own, symmetric, self.angles)
 
         found = direct(rest) if rest else {}
         if xp is np:
@@ -137,7 +141,7 @@ class AngleTable(PairPlan):
     ) -> dict[Order, Array]:
         xp, kind = module_of(pairs.c), pairs.c.dtype
         every, logs = (xp.asarray(v, kind) for v in (self.coefficients, self.logs))
-        place = {order: k for k, order in enumerate(orders_of(self.key.highest))}
+        place = {order: k for k, order in enumerate(orders_of(self.highest))}
         rows, columns = (_polynomials(v, logs.shape[1]) for v in (x, y))
         turn = 2 * angles_between(pairs) / np.pi - 1
         found = {}
@@ -154,7 +158,7 @@ class AngleTable(PairPlan):
 
     def single(self, functions: Functions, orders: tuple[Order, ...], variances: Array) -> dict[Order, Array]:
         if isinstance(variances, np.ndarray):
-            return cast(dict[Order, Array], host_single(functions, orders, variances, self.key.angles))
+            return cast(dict[Order, Array], host_single(functions, orders, variances, self.angles))
         return super().single(functions, orders, variances)
 
 
