@@ -119,47 +119,69 @@ class AngleTable(PairPlan):
     def rectangle(
         self, functions: Functions, orders: tuple[Order, ...], pairs: Rectangle, symmetric: bool
     ) -> dict[Order, Array]:
-        held = tuple(order for order in orders if max(order) <= self.highest)
-        rest = tuple(order for order in orders if order not in held)
-        xp = module_of(pairs.c)
-        a, b = (xp.log(xp.maximum(v, TINY)) / 2 for v in (pairs.a, pairs.b))
-        low, high = (xp.asarray(v, pairs.c.dtype) for v in (self.low, self.high))
-        x, y = ((2 * v - high - low) / (high - low) for v in (a, b))
-        inside = xp.maximum(xp.abs(x).max(), xp.abs(y).max()) <= 1 + 1e-6
+        held, rest = self._known(orders)
+        x, y = self._places(pairs.a), self._places(pairs.b)
 
         def direct(orders: tuple[Order, ...]) -> dict[Order, Array]:
             own = Rectangle(*(jnp.asarray(v) for v in pairs))
             return sector_pairs(functions, orders, own, symmetric, self.angles)
 
         found = direct(rest) if rest else {}
-        if xp is np:
+        inside = _reached(x) & _reached(y)
+        if isinstance(pairs.c, np.ndarray):
             return found | (self._inside(held, pairs, x, y, symmetric) if inside else direct(held))
         return found | jax.lax.cond(inside, lambda: self._inside(held, pairs, x, y, symmetric), lambda: direct(held))
+
+    def single(self, functions: Functions, orders: tuple[Order, ...], variances: Array) -> dict[Order, Array]:
+        if isinstance(variances, np.ndarray):
+            return cast(dict[Order, Array], host_single(functions, orders, variances, self.angles))
+        held, rest = self._known(orders)
+        x, direct = self._places(variances), super().single
+
+        def inside() -> dict[Order, Array]:
+            logs = jnp.asarray(self.logs, variances.dtype)
+            rows, found = _polynomials(x, logs.shape[1]), {}
+            for j, k in held:
+                own = self._of(j, k, variances.dtype, jnp)
+                together = own[::2].sum(axis=0) - own[1::2].sum(axis=0)  # the angle is zero
+                found[j, k] = ((rows @ together) * rows).sum(axis=1) * jnp.exp(rows @ (logs[j] + logs[k]))
+            return found
+
+        found = direct(functions, rest, variances) if rest else {}
+        return found | jax.lax.cond(_reached(x), inside, lambda: direct(functions, held, variances))
+
+    def _known(self, orders: tuple[Order, ...]) -> tuple[tuple[Order, ...], tuple[Order, ...]]:
+        """Those in the table, and the others."""
+        held = tuple(order for order in orders if max(order) <= self.highest)
+        return held, tuple(order for order in orders if order not in held)
+
+    def _places(self, variances: Array) -> Array:
+        """Where log s lies between the table's ends, -1 and 1."""
+        xp = module_of(variances)
+        low, high = (xp.asarray(v, variances.dtype) for v in (self.low, self.high))
+        return (xp.log(xp.maximum(variances, TINY)) - high - low) / (high - low)
+
+    def _of(self, j: int, k: int, kind: Any, xp: Any) -> Array:
+        """The coefficients of one order: (angles, deviations of a, deviations of b)."""
+        own = xp.asarray(self.coefficients[orders_of(self.highest).index((min(j, k), max(j, k)))], kind)
+        return own if j <= k else xp.swapaxes(own, 1, 2)
 
     def _inside(
         self, orders: tuple[Order, ...], pairs: Rectangle, x: Array, y: Array, symmetric: bool
     ) -> dict[Order, Array]:
         xp, kind = module_of(pairs.c), pairs.c.dtype
-        every, logs = (xp.asarray(v, kind) for v in (self.coefficients, self.logs))
-        place = {order: k for k, order in enumerate(orders_of(self.highest))}
+        logs, turn = xp.asarray(self.logs, kind), 2 * angles_between(pairs) / np.pi - 1
         rows, columns = (_polynomials(v, logs.shape[1]) for v in (x, y))
-        turn = 2 * angles_between(pairs) / np.pi - 1
-        found = {}
+        upper, found = np.triu(np.ones(turn.shape, bool)), {}
         for j, k in orders:
-            own = every[place[min(j, k), max(j, k)]]
-            own = own if j <= k else xp.swapaxes(own, 1, 2)
-            value = (
-                _clenshaw(own, rows, columns, turn) * xp.exp(rows @ logs[j])[:, None] * xp.exp(columns @ logs[k])[None]
-            )
-            found[j, k] = (
-                xp.where(np.triu(np.ones(turn.shape, bool)), value, value.T) if symmetric and j == k else value
-            )
+            value = _clenshaw(self._of(j, k, kind, xp), rows, columns, turn)
+            value = value * xp.exp(rows @ logs[j])[:, None] * xp.exp(columns @ logs[k])[None]
+            found[j, k] = xp.where(upper, value, value.T) if symmetric and j == k else value
         return found
 
-    def single(self, functions: Functions, orders: tuple[Order, ...], variances: Array) -> dict[Order, Array]:
-        if isinstance(variances, np.ndarray):
-            return cast(dict[Order, Array], host_single(functions, orders, variances, self.angles))
-        return super().single(functions, orders, variances)
+
+def _reached(places: Array) -> Array:
+    return abs(places).max() <= 1 + 1e-6
 
 
 def _polynomials(x: Array, count: int) -> Array:

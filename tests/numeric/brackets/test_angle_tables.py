@@ -99,6 +99,19 @@ def test_outside_of_the_table_the_sectors_answer(table):
     assert float(found[0, 0]) == pytest.approx(elu_pair(0, a, b, angle), rel=1e-12)
 
 
+def test_single_inputs(table):
+    """<sigma^2> and <sigma'^2> of elu, integrals over one input; of one outside of the table too."""
+    K, plan = table
+    x, w = half_line()
+    w = w * np.exp(-(x**2) / 2) / np.sqrt(2 * np.pi)
+    for variances in (np.diag(K)[:7], np.array([1.0, 1e-4])):
+        z = np.sqrt(variances)[:, None] * x
+        expected = {(0, 0): (z**2 + np.expm1(-z) ** 2) @ w, (1, 1): (1 + np.exp(-2 * z)) @ w}
+        for kind in (np.asarray, jnp.asarray):
+            found = plan.single(functions("elu"), tuple(expected), kind(variances))
+            assert all(np.allclose(found[order], value, rtol=1e-13, atol=0) for order, value in expected.items())
+
+
 @pytest.mark.slow
 def test_a_derivative_asks_for_orders_beyond_the_table(table):
     """d/dK_ab <sigma sigma> = <sigma' sigma'>, and <sigma sigma''> is asked for besides: by sectors, for all pairs."""
