@@ -79,7 +79,9 @@ def test_the_page_on_performance_quotes_what_is_stored() -> None:
         cost = ", ".join(f"{x}: {seconds:.2g}" for x, seconds in row["cost"].items())
         assert f"| {cost} | {row['exponent']} |" in told[row["what"]]
     quoted = {
-        "K, Θ, 1000 inputs, ten": [ROWS[f"K, Theta: {n}, N = 1000"]["ratio"] for n in ("relu", "erf", "gelu", "tanh")],
+        "K, Θ, 1000 inputs, ten hidden layers, times": [
+            ROWS[f"K, Theta: {n}, N = 1000"]["ratio"] for n in ("relu", "erf", "gelu", "tanh")
+        ],
         "K, Θ, 10 000 inputs": [ROWS["K, Theta: erf, N = 10000 in blocks"]["over_N_squared"]],
         "swish, softplus, mish": [
             ROWS[f"all 15: {n}, N = 16, 10 hidden"]["over_tanh"] for n in ("swish", "softplus", "mish")
