@@ -18,11 +18,11 @@ f = flow("tanh", X, depth=depth, width=n, C_b=0.0, C_W=1.0, lambda_b=0.0, lambda
 f
 
 # %% [markdown]
-# The numerical error of each tensor, relative to its largest entry, is estimated by the flow itself (`f.error`, here some
-# 1e-12 and less, which is rounding and differs from machine to machine):
+# The numerical error of each tensor, relative to its largest entry, is estimated by the flow itself (`f.error`, here
+# some 1e-12 and less, which is rounding and differs from machine to machine):
 
 # %%
-max(f.error.values()) < 1e-11
+bool(max(f.error.values()) < 1e-11)
 
 # %% [markdown]
 # ## Fluctuations against depth

@@ -252,7 +252,8 @@ def test_modes_and_what_is_singular():
     block = np.diag([3.0, 1.0, 2.0])
     found = modes_of(block, rcond=0.5)
     assert sorted(found.h) == [2.0, 3.0] and found.dropped == 1 and found.U.shape == (3, 2)
-    assert modes_of(np.zeros((2, 2)), singular=True).h == pytest.approx(np.zeros(2))
+    zeros = modes_of(np.zeros((2, 2)), singular=True)
+    assert zeros.h == pytest.approx(np.zeros(2)) and zeros.dropped == 0
     assert modes_of(np.ones((2, 2)), ridge=0.5).h == pytest.approx([0.5, 2.5])
     assert np.abs(modes_of(block).inverse - np.diag([1 / 3, 1, 1 / 2])).max() < 1e-14
     assert np.abs(modes_of(block).function(np.array([5.0, 6.0, 7.0])) - np.diag([7.0, 5.0, 6.0])).max() < 1e-14
